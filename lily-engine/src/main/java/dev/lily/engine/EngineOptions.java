@@ -1,0 +1,135 @@
+package dev.lily.engine;
+
+import dev.lily.engine.backend.BackendOptions;
+import dev.lily.engine.sampling.SamplingOptions;
+import java.nio.file.Path;
+import java.time.Duration;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * How to open a model.
+ *
+ * @param model the checkpoint directory
+ * @param backend a back end's id, or {@code auto} for the best available one
+ * @param backendOptions threads and kernel family
+ * @param contextLength most tokens of one conversation, prompt and answer together; {@code null}
+ *     takes the smaller of the model's own limit and what {@code memoryLimitBytes} allows
+ * @param maxSessions requests served at the same time; more wait in the queue
+ * @param queueLimit most requests waiting
+ * @param prefillChunk most prompt tokens of one pass; cancellation and other sessions wait at most
+ *     that long
+ * @param memoryLimitBytes most bytes for weights, states and scratch; {@code null} takes the
+ *     device's budget
+ * @param defaults sampling defaults, between the request's and the profile of its mode
+ * @param stallTimeout a session whose consumer takes nothing for this long is ended
+ */
+public record EngineOptions(
+    Path model,
+    String backend,
+    BackendOptions backendOptions,
+    @Nullable Integer contextLength,
+    int maxSessions,
+    int queueLimit,
+    int prefillChunk,
+    @Nullable Long memoryLimitBytes,
+    SamplingOptions defaults,
+    Duration stallTimeout) {
+
+  public EngineOptions {
+    positive("contextLength", contextLength == null ? 1 : contextLength);
+    positive("maxSessions", maxSessions);
+    positive("prefillChunk", prefillChunk);
+    if (queueLimit < 0) {
+      throw new IllegalArgumentException(
+          "queueLimit is " + queueLimit + "; it must not be negative");
+    }
+  }
+
+  private static void positive(String name, int value) {
+    if (value < 1) {
+      throw new IllegalArgumentException(name + " is " + value + "; it must be at least 1");
+    }
+  }
+
+  /** Defaults for everything but the model directory. */
+  public static Builder builder(Path model) {
+    return new Builder(model);
+  }
+
+  /** Collects options field by field. */
+  public static final class Builder {
+    private final Path model;
+    private String backend = "auto";
+    private BackendOptions backendOptions = BackendOptions.DEFAULT;
+    private @Nullable Integer contextLength;
+    private int maxSessions = 8;
+    private int queueLimit = 64;
+    private int prefillChunk = 256;
+    private @Nullable Long memoryLimitBytes;
+    private SamplingOptions defaults = SamplingOptions.NONE;
+    private Duration stallTimeout = Duration.ofSeconds(60);
+
+    private Builder(Path model) {
+      this.model = model;
+    }
+
+    public Builder backend(String value) {
+      backend = value;
+      return this;
+    }
+
+    public Builder backendOptions(BackendOptions value) {
+      backendOptions = value;
+      return this;
+    }
+
+    public Builder contextLength(@Nullable Integer value) {
+      contextLength = value;
+      return this;
+    }
+
+    public Builder maxSessions(int value) {
+      maxSessions = value;
+      return this;
+    }
+
+    public Builder queueLimit(int value) {
+      queueLimit = value;
+      return this;
+    }
+
+    public Builder prefillChunk(int value) {
+      prefillChunk = value;
+      return this;
+    }
+
+    public Builder memoryLimitBytes(@Nullable Long value) {
+      memoryLimitBytes = value;
+      return this;
+    }
+
+    public Builder defaults(SamplingOptions value) {
+      defaults = value;
+      return this;
+    }
+
+    public Builder stallTimeout(Duration value) {
+      stallTimeout = value;
+      return this;
+    }
+
+    public EngineOptions build() {
+      return new EngineOptions(
+          model,
+          backend,
+          backendOptions,
+          contextLength,
+          maxSessions,
+          queueLimit,
+          prefillChunk,
+          memoryLimitBytes,
+          defaults,
+          stallTimeout);
+    }
+  }
+}

@@ -1,0 +1,61 @@
+package dev.lily.engine.backend;
+
+import java.lang.foreign.MemorySegment;
+
+/**
+ * An open device. Loads weights, allocates activations and state, and runs passes. Engine thread
+ * only, except {@link #device}. Closing frees everything it handed out.
+ */
+public interface Backend extends AutoCloseable {
+  /** The provider's id. */
+  String id();
+
+  DeviceInfo device();
+
+  /**
+   * Passes that may be submitted before the first must be awaited: 1 where a pass runs at once, 2
+   * where the host can run ahead of the device.
+   */
+  int maxPassesInFlight();
+
+  /**
+   * Announces a mapped checkpoint file of which later matrix sources are slices, so that a device
+   * can wrap it whole. The mapping outlives the back end.
+   */
+  void mapWeights(MemorySegment file);
+
+  /** Loads a matrix or a stack; keeps the mapping where it can. */
+  Matrix matrix(MatrixSource source);
+
+  /** A constant of one row, converted to the device's type. */
+  Tensor constant(float... values);
+
+  /** Scratch activations, shared by all layers. Contents start as NaN where the type has one. */
+  Tensor tensor(int rows, int columns);
+
+  /** Bytes a {@link #tensor} of this size takes. */
+  long tensorBytes(int rows, int columns);
+
+  /** Bytes {@link #openState} would take, for the memory plan. */
+  long stateBytes(StateLayout layout);
+
+  /** Bytes of the back end's own scratch for passes up to the limits, for the memory plan. */
+  long workspaceBytes(ModelShape shape, PassLimits limits);
+
+  /**
+   * Allocates sequence state, and the back end's own scratch for passes up to the limits.
+   *
+   * @throws BackendException if it does not fit
+   */
+  DeviceState openState(StateLayout layout, ModelShape shape, PassLimits limits);
+
+  /**
+   * Begins recording a pass.
+   *
+   * @param plan read until the pass is submitted, not kept afterwards
+   */
+  ComputePass begin(RowPlan plan, DeviceState state);
+
+  @Override
+  void close();
+}

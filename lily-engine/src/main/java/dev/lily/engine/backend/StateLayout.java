@@ -1,0 +1,47 @@
+package dev.lily.engine.backend;
+
+/**
+ * Sizes of everything that sequences own on a device.
+ *
+ * @param numAttentionLayers layers with a KV cache; a page spans all of them
+ * @param numKeyValueHeads KV heads per attention layer
+ * @param headDim elements per KV head
+ * @param pageTokens tokens per KV page
+ * @param numPages pages in the pool
+ * @param numDeltaLayers layers with a recurrent state
+ * @param convKernel taps of the causal convolution; the window keeps {@code convKernel - 1} inputs
+ * @param convDim channels of the convolution
+ * @param numValueHeads value heads of a delta layer
+ * @param keyDim elements per key head
+ * @param valueDim elements per value head
+ * @param numSlots recurrent slots: one per running sequence and one per snapshot
+ * @param numSamplingSlots sampling slots: one per running sequence
+ * @param vocabularySize real tokens; sampling sees ids below it only
+ */
+public record StateLayout(
+    int numAttentionLayers,
+    int numKeyValueHeads,
+    int headDim,
+    int pageTokens,
+    int numPages,
+    int numDeltaLayers,
+    int convKernel,
+    int convDim,
+    int numValueHeads,
+    int keyDim,
+    int valueDim,
+    int numSlots,
+    int numSamplingSlots,
+    int vocabularySize) {
+
+  /** Values (keys and values together) that one page holds over all attention layers. */
+  public long pageElements() {
+    return 2L * numAttentionLayers * pageTokens * numKeyValueHeads * headDim;
+  }
+
+  /** fp32 elements of one slot: recurrent states and convolution windows of all delta layers. */
+  public long slotElements() {
+    return (long) numDeltaLayers
+        * ((long) numValueHeads * keyDim * valueDim + (long) (convKernel - 1) * convDim);
+  }
+}

@@ -1,0 +1,152 @@
+package dev.lily.engine.generation;
+
+import dev.lily.engine.chat.Conversation;
+import dev.lily.engine.chat.Message;
+import dev.lily.engine.chat.ToolDefinition;
+import dev.lily.engine.sampling.SamplingOptions;
+import java.time.Duration;
+import java.util.List;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One immutable request. {@code null} means "the engine's default".
+ *
+ * @param conversation messages and tools
+ * @param thinking whether the model reasons first; default true
+ * @param preserveThinking keep earlier turns' reasoning in the prompt
+ * @param sampling what the caller asks of sampling
+ * @param maxTokens most tokens to generate, at least 1; default: what the context window leaves
+ * @param minTokens end tokens are not chosen before this many tokens
+ * @param stopStrings the answer ends right before the first of them; not empty strings
+ * @param topLogprobs report log-probabilities with this many alternatives (0 to 20)
+ * @param timeout from submission to the last event
+ */
+public record GenerationRequest(
+    Conversation conversation,
+    @Nullable Boolean thinking,
+    boolean preserveThinking,
+    SamplingOptions sampling,
+    @Nullable Integer maxTokens,
+    int minTokens,
+    List<String> stopStrings,
+    @Nullable Integer topLogprobs,
+    @Nullable Duration timeout) {
+
+  /** Most stop strings per request. */
+  public static final int MAX_STOP_STRINGS = 16;
+
+  public GenerationRequest {
+    stopStrings = List.copyOf(stopStrings);
+    if (maxTokens != null && maxTokens < 1) {
+      throw new InvalidRequestException(
+          "maxTokens", "maxTokens is " + maxTokens + "; it must be at least 1");
+    }
+    if (minTokens < 0 || (maxTokens != null && minTokens > maxTokens)) {
+      throw new InvalidRequestException(
+          "minTokens",
+          "minTokens is " + minTokens + "; it must be between 0 and maxTokens (" + maxTokens + ")");
+    }
+    if (stopStrings.size() > MAX_STOP_STRINGS) {
+      throw new InvalidRequestException(
+          "stopStrings",
+          stopStrings.size() + " stop strings given; at most " + MAX_STOP_STRINGS + " are allowed");
+    }
+    if (stopStrings.contains("")) {
+      throw new InvalidRequestException(
+          "stopStrings", "A stop string is empty; leave it out or give at least one character");
+    }
+    if (topLogprobs != null && (topLogprobs < 0 || topLogprobs > 20)) {
+      throw new InvalidRequestException(
+          "topLogprobs", "topLogprobs is " + topLogprobs + "; it must be between 0 and 20");
+    }
+    if (timeout != null && !timeout.isPositive()) {
+      throw new InvalidRequestException(
+          "timeout", "timeout is " + timeout + "; it must be positive");
+    }
+  }
+
+  public static Builder builder(Conversation conversation) {
+    return new Builder(conversation);
+  }
+
+  /** A request with one user message and all defaults. */
+  public static GenerationRequest of(String userText) {
+    return builder(Conversation.of(new Message.User(userText))).build();
+  }
+
+  /** Collects a request field by field. */
+  public static final class Builder {
+    private Conversation conversation;
+    private @Nullable Boolean thinking;
+    private boolean preserveThinking;
+    private SamplingOptions sampling = SamplingOptions.NONE;
+    private @Nullable Integer maxTokens;
+    private int minTokens;
+    private List<String> stopStrings = List.of();
+    private @Nullable Integer topLogprobs;
+    private @Nullable Duration timeout;
+
+    private Builder(Conversation conversation) {
+      this.conversation = Objects.requireNonNull(conversation);
+    }
+
+    public Builder tools(List<ToolDefinition> tools) {
+      conversation = new Conversation(conversation.messages(), tools);
+      return this;
+    }
+
+    public Builder thinking(@Nullable Boolean value) {
+      thinking = value;
+      return this;
+    }
+
+    public Builder preserveThinking(boolean value) {
+      preserveThinking = value;
+      return this;
+    }
+
+    public Builder sampling(SamplingOptions value) {
+      sampling = value;
+      return this;
+    }
+
+    public Builder maxTokens(@Nullable Integer value) {
+      maxTokens = value;
+      return this;
+    }
+
+    public Builder minTokens(int value) {
+      minTokens = value;
+      return this;
+    }
+
+    public Builder stopStrings(List<String> value) {
+      stopStrings = value;
+      return this;
+    }
+
+    public Builder topLogprobs(@Nullable Integer value) {
+      topLogprobs = value;
+      return this;
+    }
+
+    public Builder timeout(@Nullable Duration value) {
+      timeout = value;
+      return this;
+    }
+
+    public GenerationRequest build() {
+      return new GenerationRequest(
+          conversation,
+          thinking,
+          preserveThinking,
+          sampling,
+          maxTokens,
+          minTokens,
+          stopStrings,
+          topLogprobs,
+          timeout);
+    }
+  }
+}

@@ -1,0 +1,167 @@
+package dev.lily.engine.model;
+
+import dev.lily.engine.backend.PageTable;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The state of one sequence: its KV pages, recurrent slot and sampling slot, standing at one
+ * position. KV could be cut back, a recurrent state cannot: going back needs a {@link Snapshot}.
+ * Engine thread only.
+ */
+public final class SequenceState implements AutoCloseable {
+  private final StatePool pool;
+  private final PageTable pages = new PageTable();
+  private final int recurrentSlot;
+  private final int samplingSlot;
+  private final int committedPages;
+  private int position;
+  private boolean closed;
+
+  SequenceState(StatePool pool, int recurrentSlot, int samplingSlot, int committedPages) {
+    this.pool = pool;
+    this.recurrentSlot = recurrentSlot;
+    this.samplingSlot = samplingSlot;
+    this.committedPages = committedPages;
+  }
+
+  /** Tokens the state has seen. */
+  public int position() {
+    return position;
+  }
+
+  public PageTable pages() {
+    return pages;
+  }
+
+  public int recurrentSlot() {
+    return recurrentSlot;
+  }
+
+  public int samplingSlot() {
+    return samplingSlot;
+  }
+
+  /** Makes the pages of the next {@code tokens} positions present and this sequence's own. */
+  public void reserve(int tokens) {
+    if (pool.pagesFor(position + tokens) > committedPages) {
+      throw new IllegalStateException(
+          "A sequence of %d tokens cannot take %d more; it was opened for %d pages of %d tokens"
+              .formatted(position, tokens, committedPages, pool.pageTokens()));
+    }
+    if (position % pool.pageTokens() != 0) {
+      int last = position / pool.pageTokens();
+      int page = pages.page(last);
+      if (pool.isShared(page)) {
+        int own = pool.takePage();
+        pool.device().copyPage(page, own);
+        pool.releasePage(page);
+        pages.set(last, own);
+      }
+    }
+    while (pages.size() < pool.pagesFor(position + tokens)) {
+      pages.add(pool.takePage());
+    }
+  }
+
+  /** Counts tokens whose pass was submitted. */
+  public void advance(int tokens) {
+    position += tokens;
+  }
+
+  /**
+   * Keeps the present state for later; pages are shared, the recurrent slot is copied.
+   *
+   * @return {@code null} if no slot is free or the pages cannot be committed
+   */
+  public @Nullable Snapshot snapshot() {
+    int size = pool.pagesFor(position);
+    if (!pool.commit(size)) {
+      return null;
+    }
+    int slot = pool.takeSlot();
+    if (slot < 0) {
+      pool.uncommit(size);
+      return null;
+    }
+    pool.device().copySlot(recurrentSlot, slot);
+    int[] shared = new int[size];
+    for (int i = 0; i < size; i++) {
+      shared[i] = pages.page(i);
+      pool.sharePage(shared[i]);
+    }
+    return new Snapshot(pool, position, shared, slot);
+  }
+
+  /** Goes to a snapshot's state, forgetting the present one. The snapshot stays usable. */
+  public void restore(Snapshot snapshot) {
+    int[] kept = snapshot.pages();
+    for (int page : kept) {
+      pool.sharePage(page);
+    }
+    releasePages();
+    for (int page : kept) {
+      pages.add(page);
+    }
+    pool.device().copySlot(snapshot.slot(), recurrentSlot);
+    position = snapshot.position();
+  }
+
+  private void releasePages() {
+    for (int i = 0; i < pages.size(); i++) {
+      pool.releasePage(pages.page(i));
+    }
+    pages.truncate(0);
+  }
+
+  /** Gives everything back. Idempotent. */
+  @Override
+  public void close() {
+    if (!closed) {
+      closed = true;
+      releasePages();
+      pool.uncommit(committedPages);
+      pool.close(this);
+    }
+  }
+
+  /** A state to come back to. Close it to give its pages and slot back. */
+  public static final class Snapshot implements AutoCloseable {
+    private final StatePool pool;
+    private final int position;
+    private final int[] pages;
+    private final int slot;
+    private boolean closed;
+
+    private Snapshot(StatePool pool, int position, int[] pages, int slot) {
+      this.pool = pool;
+      this.position = position;
+      this.pages = pages;
+      this.slot = slot;
+    }
+
+    /** Tokens the state has seen. */
+    public int position() {
+      return position;
+    }
+
+    private int[] pages() {
+      return pages;
+    }
+
+    private int slot() {
+      return slot;
+    }
+
+    @Override
+    public void close() {
+      if (!closed) {
+        closed = true;
+        for (int page : pages) {
+          pool.releasePage(page);
+        }
+        pool.releaseSlot(slot);
+        pool.uncommit(pages.length);
+      }
+    }
+  }
+}
