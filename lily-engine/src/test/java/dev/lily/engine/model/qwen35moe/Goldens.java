@@ -55,7 +55,8 @@ final class Goldens {
   }
 
   private static byte[] bytes(String name) {
-    try (InputStream in = Objects.requireNonNull(Goldens.class.getResourceAsStream(ROOT + name), name)) {
+    try (InputStream in =
+        Objects.requireNonNull(Goldens.class.getResourceAsStream(ROOT + name), name)) {
       return in.readAllBytes();
     } catch (IOException e) {
       throw new UncheckedIOException(e);

@@ -39,8 +39,7 @@ class LilyNanoGoldenTest {
           for (String position : prompts.get(p).path("positions").propertyNames()) {
             float[] reference = expected.remove("prompt" + p + ".pos" + position);
             largest =
-                Math.max(
-                    largest, largestDifference(logits[Integer.parseInt(position)], reference));
+                Math.max(largest, largestDifference(logits[Integer.parseInt(position)], reference));
           }
         }
       }
@@ -119,7 +118,10 @@ class LilyNanoGoldenTest {
       }
       order.sort((a, b) -> Float.compare(row[b], row[a]));
       for (int k = 0; k < chosen.size(); k++) {
-        softly.assertThat(order.get(k)).as("token %d rank %d", t, k).isEqualTo(chosen.get(k).asInt());
+        softly
+            .assertThat(order.get(k))
+            .as("token %d rank %d", t, k)
+            .isEqualTo(chosen.get(k).asInt());
         softly
             .assertThat(Math.exp(row[order.get(k)]) / sum)
             .isCloseTo(recorded.path("weights").path(t).path(k).asDouble(), within(1e-4));

@@ -18,8 +18,7 @@ import java.util.Objects;
 
 /** A model driven pass by pass, without scheduler and tokenizer. */
 final class ModelHarness implements AutoCloseable {
-  static final SamplingParameters GREEDY =
-      SamplingParameters.of(SamplingOptions.GREEDY, 0, -1);
+  static final SamplingParameters GREEDY = SamplingParameters.of(SamplingOptions.GREEDY, 0, -1);
   private static final int PAGE_TOKENS = 32;
 
   final Qwen35Config config;
