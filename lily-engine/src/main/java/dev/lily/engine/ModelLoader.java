@@ -25,13 +25,23 @@ import tools.jackson.core.JacksonException;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
-/** Opens a checkpoint on a back end. What was opened is closed again when a later step fails. */
-final class ModelLoader {
+/**
+ * Opens a checkpoint on a back end. What was opened is closed again when a later step fails.
+ * Internal to Lily; applications use {@link LilyEngine#open}.
+ */
+public final class ModelLoader {
   private static final Logger log = LoggerFactory.getLogger(ModelLoader.class);
 
   private ModelLoader() {}
 
-  static LoadedModel load(EngineOptions options) {
+  /**
+   * Loads a model.
+   *
+   * @throws CheckpointException if the directory is unusable
+   * @throws dev.lily.engine.backend.BackendException if no back end can run it
+   * @throws ModelDoesNotFitException if the memory plan exceeds the budget
+   */
+  public static LoadedModel load(EngineOptions options) {
     Deque<AutoCloseable> opened = new ArrayDeque<>();
     try {
       Checkpoint checkpoint = Checkpoint.open(options.model());

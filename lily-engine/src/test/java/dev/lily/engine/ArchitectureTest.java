@@ -89,11 +89,7 @@ class ArchitectureTest {
 
   @ArchTest
   static final ArchRule everyPackageIsNullMarked =
-      classes()
-          .that()
-          .haveSimpleName("package-info")
-          .should()
-          .beAnnotatedWith(NullMarked.class);
+      classes().that().haveSimpleName("package-info").should().beAnnotatedWith(NullMarked.class);
 
   @ArchTest
   static final ArchRule nothingLinksNativeCode =

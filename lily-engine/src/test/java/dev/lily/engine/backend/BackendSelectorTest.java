@@ -23,8 +23,7 @@ class BackendSelectorTest {
   void saysWhyAPreferredOneWasPassedOver() {
     BackendSelector.Selection selection = BackendSelector.select("auto", List.of(NO_GPU, CPU));
     assertThat(selection.provider()).isSameAs(CPU);
-    assertThat(selection.reason())
-        .isEqualTo("cpu (some processor); not gpu: no such device");
+    assertThat(selection.reason()).isEqualTo("cpu (some processor); not gpu: no such device");
   }
 
   @Test
