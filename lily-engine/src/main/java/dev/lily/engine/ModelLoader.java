@@ -114,7 +114,7 @@ public final class ModelLoader {
         generationDefaults(checkpoint.generationConfig()),
         info,
         plan,
-        List.copyOf(opened));
+        List.copyOf(opened.reversed()));
   }
 
   private static Path configFile(Checkpoint checkpoint) {
