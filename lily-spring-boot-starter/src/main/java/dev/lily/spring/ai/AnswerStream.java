@@ -1,9 +1,11 @@
 package dev.lily.spring.ai;
 
+import dev.lily.engine.chat.ResponsePart;
 import dev.lily.engine.generation.GenerationEvent;
 import dev.lily.engine.generation.GenerationHandle;
 import dev.lily.engine.generation.GenerationListener;
 import dev.lily.engine.generation.GenerationResult;
+import dev.lily.engine.generation.ResultCollector;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
@@ -28,7 +30,9 @@ final class AnswerStream implements GenerationListener {
   private final String id;
   private final Consumer<GenerationResult> onCompleted;
   private final FluxSink<ChatResponse> sink;
-  private final AnswerAccumulator answer = new AnswerAccumulator();
+  private final ResultCollector answer = new ResultCollector();
+  private final StringBuilder reasoning = new StringBuilder();
+  private String reasoningSoFar = "";
   private volatile @Nullable GenerationHandle handle;
 
   private AnswerStream(
@@ -107,18 +111,12 @@ final class AnswerStream implements GenerationListener {
 
   @Override
   public void onEvent(GenerationEvent event) {
+    answer.onEvent(event);
     switch (event) {
-      case GenerationEvent.PromptProgress progress -> {}
-      case GenerationEvent.Output output -> {
-        String reasoningBefore = answer.reasoning();
-        String text = answer.add(output);
-        String reasoning = answer.reasoning();
-        if (!text.isEmpty() || reasoning.length() != reasoningBefore.length()) {
-          sink.next(mapper.chunk(id, text, reasoning));
-        }
-      }
-      case GenerationEvent.Completed completed -> {
-        GenerationResult result = answer.complete(completed);
+      case GenerationEvent.PromptProgress _ -> {}
+      case GenerationEvent.Output output -> emit(output);
+      case GenerationEvent.Completed _ -> {
+        GenerationResult result = answer.result();
         onCompleted.accept(result);
         sink.next(mapper.lastChunk(id, result));
         sink.complete();
@@ -128,6 +126,25 @@ final class AnswerStream implements GenerationListener {
           sink.error(failed.cause());
         }
       }
+    }
+  }
+
+  /** Sends the text and the reasoning of an output, if it has any; tool calls come at the end. */
+  private void emit(GenerationEvent.Output output) {
+    String text = "";
+    for (ResponsePart part : output.parts()) {
+      switch (part) {
+        case ResponsePart.AnswerText answered -> text = text.concat(answered.text());
+        case ResponsePart.ReasoningText thought -> reasoning.append(thought.text());
+        case ResponsePart.CalledTool _, ResponsePart.IncompleteToolCall _ -> {}
+      }
+    }
+    boolean thought = reasoning.length() != reasoningSoFar.length();
+    if (thought) {
+      reasoningSoFar = reasoning.toString();
+    }
+    if (thought || !text.isEmpty()) {
+      sink.next(mapper.chunk(id, text, reasoningSoFar));
     }
   }
 }

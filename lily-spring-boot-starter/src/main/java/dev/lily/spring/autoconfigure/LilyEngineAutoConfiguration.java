@@ -1,7 +1,6 @@
 package dev.lily.spring.autoconfigure;
 
 import dev.lily.engine.LilyEngine;
-import dev.lily.engine.ModelInfo;
 import dev.lily.spring.ai.LilyChatModel;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -31,11 +30,7 @@ public final class LilyEngineAutoConfiguration {
   @ConditionalOnMissingBean
   LilyEngine lilyEngine(LilyProperties properties) {
     LilyEngine engine = LilyEngine.open(PropertyMapper.engineOptions(properties));
-    ModelInfo model = engine.model();
-    log.info("{}", StartupSummary.of(model, engine.memoryPlan()));
-    for (String note : model.notes()) {
-      log.warn("{}: {}", model.name(), note);
-    }
+    log.info("{}", StartupSummary.of(engine.model(), engine.memoryPlan()));
     return engine;
   }
 
