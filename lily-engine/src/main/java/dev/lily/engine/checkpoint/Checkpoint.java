@@ -6,6 +6,7 @@ import dev.lily.engine.checkpoint.CheckpointException.Kind;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -74,7 +75,7 @@ public final class Checkpoint implements AutoCloseable {
     JsonNode config = JsonFile.readObject(configFile, MAX_CONFIG_BYTES);
     Path generationConfigFile = directory.resolve(GENERATION_CONFIG);
     JsonNode generationConfig =
-        Files.exists(generationConfigFile)
+        Files.exists(generationConfigFile, LinkOption.NOFOLLOW_LINKS)
             ? JsonFile.readObject(generationConfigFile, MAX_CONFIG_BYTES)
             : JsonNodeFactory.instance.objectNode();
     Optional<Quantization> quantization = QuantizationReader.read(configFile, config, notes);
@@ -84,10 +85,7 @@ public final class Checkpoint implements AutoCloseable {
     Arena arena = Arena.ofShared();
     boolean opened = false;
     try {
-      List<SafetensorsFile> shards = new ArrayList<>();
-      for (Path file : shardSet.files()) {
-        shards.add(SafetensorsFile.open(file, arena));
-      }
+      List<SafetensorsFile> shards = shardSet.open(arena);
       SortedMap<String, TensorEntry> tensors = shardSet.collect(shards, notes);
       QuantizedModules.check(configFile, quantization, tensors);
       Checkpoint checkpoint =
@@ -119,7 +117,7 @@ public final class Checkpoint implements AutoCloseable {
               : "No such directory. Fetch the model first, for example with 'hf download"
                   + " mlx-community/Qwen3.6-35B-A3B-4bit --local-dir DIRECTORY'");
     }
-    if (!Files.exists(directory.resolve(CONFIG))) {
+    if (!Files.exists(directory.resolve(CONFIG), LinkOption.NOFOLLOW_LINKS)) {
       throw new CheckpointException(
           Kind.NOT_FOUND,
           directory,

@@ -71,10 +71,7 @@ final class JsonFile {
   }
 
   private static byte[] readBytes(Path file, int maxBytes) {
-    if (!Files.isRegularFile(file)) {
-      throw new CheckpointException(
-          Kind.NOT_FOUND, file, Files.exists(file) ? "This is not a regular file" : "No such file");
-    }
+    RegularFile.require(file);
     try (InputStream in = Files.newInputStream(file)) {
       byte[] bytes = in.readNBytes(maxBytes + 1);
       if (bytes.length > maxBytes) {

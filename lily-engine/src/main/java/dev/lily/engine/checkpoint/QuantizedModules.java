@@ -165,14 +165,7 @@ final class QuantizedModules {
               .formatted(quoted(module + WEIGHT), weight, quoted(module + SCALES), scales));
     }
     long words = weight.getLast();
-    long inFeatures;
-    long expectedWords;
-    try {
-      inFeatures = Math.multiplyExact(scales.getLast(), (long) setting.groupSize());
-      expectedWords = Math.multiplyExact(inFeatures, (long) setting.bits()) / 32;
-    } catch (ArithmeticException e) {
-      throw corrupt("Tensor %s is %s, absurdly wide".formatted(quoted(module + SCALES), scales));
-    }
+    long expectedWords = scales.getLast() * setting.groupSize() * setting.bits() / 32;
     if (words != expectedWords) {
       List<Long> expected = new ArrayList<>(rows);
       expected.add(expectedWords);
@@ -186,19 +179,26 @@ final class QuantizedModules {
                   setting.groupSize(),
                   quoted(module + SCALES),
                   scales,
-                  likelyCause(module, words, inFeatures, setting)));
+                  likelyCause(module, words, scales.getLast())));
     }
   }
 
-  private String likelyCause(String module, long words, long inFeatures, Setting setting) {
-    boolean hasOverride = quantization.orElseThrow().overrides().containsKey(module);
+  /** Which settings the shapes would fit: the product of bits and group size is all they tell. */
+  private String likelyCause(String module, long words, long groups) {
+    List<String> fitting = new ArrayList<>();
     for (int bits : new int[] {4, 8}) {
-      if (bits != setting.bits() && words * 32 == inFeatures * bits) {
-        return "The shapes fit %d bits: is the override for this module %s?"
-            .formatted(bits, hasOverride ? "wrong" : "missing");
+      for (int groupSize : new int[] {32, 64, 128}) {
+        if (words * 32 == groups * groupSize * bits) {
+          fitting.add("%d bits in groups of %d".formatted(bits, groupSize));
+        }
       }
     }
-    return "Fetch the conversion's own config.json";
+    if (fitting.isEmpty()) {
+      return "No supported setting fits: fetch the files again";
+    }
+    boolean hasOverride = quantization.orElseThrow().overrides().containsKey(module);
+    return "The shapes fit %s: is the override for this module %s?"
+        .formatted(String.join(" or ", fitting), hasOverride ? "wrong" : "missing");
   }
 
   private void requireNotDense(String module) {

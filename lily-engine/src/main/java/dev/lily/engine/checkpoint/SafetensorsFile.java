@@ -10,10 +10,8 @@ import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileChannel.MapMode;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 
@@ -41,17 +39,7 @@ record SafetensorsFile(Path path, MemorySegment mapping, List<TensorEntry> tenso
    * @param arena shared arena; its owner closes it, also after an exception
    */
   static SafetensorsFile open(Path path, Arena arena) {
-    if (!Files.exists(path)) {
-      throw new CheckpointException(
-          Kind.NOT_FOUND,
-          path,
-          Files.isSymbolicLink(path)
-              ? "The link points to a file that does not exist. Repeat the download"
-              : "No such file");
-    }
-    if (!Files.isRegularFile(path)) {
-      throw new CheckpointException(Kind.NOT_FOUND, path, "This is not a regular file");
-    }
+    RegularFile.require(path);
     try (FileChannel channel = FileChannel.open(path, StandardOpenOption.READ)) {
       long fileSize = channel.size();
       long dataBegin = LENGTH_BYTES + readHeaderLength(path, channel, fileSize);
@@ -98,12 +86,8 @@ record SafetensorsFile(Path path, MemorySegment mapping, List<TensorEntry> tenso
     if (length <= 0 || length > MAX_HEADER_BYTES) {
       throw corrupt(
           path,
-          "The header length %s is not within 1 and %d; the file begins with the bytes %s. This is no safetensors file: fetch it again"
-              .formatted(
-                  Long.toUnsignedString(length),
-                  MAX_HEADER_BYTES,
-                  MessageText.quoted(
-                      new String(Arrays.copyOf(head, LENGTH_BYTES), StandardCharsets.US_ASCII))));
+          "The header length %s is not within 1 and %d%s. This is no safetensors file: fetch it again"
+              .formatted(Long.toUnsignedString(length), MAX_HEADER_BYTES, beginningOf(head)));
     }
     if (length > fileSize - LENGTH_BYTES) {
       throw corrupt(
@@ -117,6 +101,17 @@ record SafetensorsFile(Path path, MemorySegment mapping, List<TensorEntry> tenso
           "The header is not a JSON object: it does not begin with '{'. Fetch the file again");
     }
     return length;
+  }
+
+  /** The first characters where they are text, for instance an error message saved as a file. */
+  private static String beginningOf(byte[] head) {
+    for (int i = 0; i < LENGTH_BYTES; i++) {
+      if (head[i] < ' ' || head[i] > '~') {
+        return "";
+      }
+    }
+    return "; the file begins with the text "
+        + MessageText.quoted(new String(head, StandardCharsets.ISO_8859_1));
   }
 
   private static CheckpointException corrupt(Path path, String message) {

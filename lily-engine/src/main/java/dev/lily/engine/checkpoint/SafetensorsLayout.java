@@ -56,7 +56,7 @@ final class SafetensorsLayout {
             dataBegin + entries.stream().mapToLong(SafetensorsHeader.Entry::end).max().orElse(0);
         throw corrupt(
             file,
-            "Tensor %s ends at data byte %d but the data section has %d bytes; expected file size at least %d bytes, actual size %d. The file is incomplete"
+            "Tensor %s ends at data byte %d, past the data section's %d bytes: the header asks for a file size of %d bytes, the actual file size is %d"
                 .formatted(
                     quoted(entry.name()), entry.end(), fileSize - dataBegin, needed, fileSize));
       }

@@ -5,8 +5,10 @@ import static dev.lily.engine.checkpoint.MessageText.quoted;
 
 import dev.lily.engine.checkpoint.CheckpointException.Kind;
 import java.io.IOException;
+import java.lang.foreign.Arena;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -54,13 +56,30 @@ record ShardSet(
    */
   static ShardSet find(Path directory) {
     Path index = directory.resolve(INDEX);
-    if (Files.exists(index)) {
+    if (Files.exists(index, LinkOption.NOFOLLOW_LINKS)) {
       return ofIndex(directory, index);
     }
-    if (Files.exists(directory.resolve(SINGLE))) {
+    if (Files.exists(directory.resolve(SINGLE), LinkOption.NOFOLLOW_LINKS)) {
       return withoutIndex(directory, List.of(SINGLE));
     }
     return withoutIndex(directory, numberedShards(directory));
+  }
+
+  /** Checks and maps all shards into an arena that the caller closes. */
+  List<SafetensorsFile> open(Arena arena) {
+    List<SafetensorsFile> shards = new ArrayList<>();
+    int numTensors = 0;
+    for (Path file : files) {
+      SafetensorsFile shard = SafetensorsFile.open(file, arena);
+      numTensors += shard.tensors().size();
+      if (numTensors > SafetensorsHeader.MAX_TENSORS) {
+        throw corrupt(
+            source,
+            "The shards hold more than %d tensors".formatted(SafetensorsHeader.MAX_TENSORS));
+      }
+      shards.add(shard);
+    }
+    return shards;
   }
 
   /**

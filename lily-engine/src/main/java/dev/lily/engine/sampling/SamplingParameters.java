@@ -38,11 +38,51 @@ public record SamplingParameters(
   public static final int MAX_TOP_LOGPROBS = 20;
 
   public SamplingParameters {
+    check("temperature", temperature, 0, Float.MAX_VALUE);
+    check("topK", topK, 0, Integer.MAX_VALUE);
+    check("topP", topP, 0, 1);
+    check("minP", minP, 0, 1);
+    check("presencePenalty", presencePenalty, -2, 2);
+    check("frequencyPenalty", frequencyPenalty, -2, 2);
+    check("repetitionPenalty", repetitionPenalty, Float.MIN_NORMAL, 10);
+    checkBias(biasTokens, biasValues);
     if (topLogprobs < -1 || topLogprobs > MAX_TOP_LOGPROBS) {
       throw new InvalidSamplingException(
           "topLogprobs",
           "topLogprobs is " + topLogprobs + "; it must be between 0 and " + MAX_TOP_LOGPROBS);
     }
+  }
+
+  private static void check(String option, double value, double min, double max) {
+    if (!(value >= min && value <= max)) {
+      throw new InvalidSamplingException(
+          option, option + " is " + value + "; it must be between " + min + " and " + max);
+    }
+  }
+
+  private static void checkBias(int[] tokens, float[] values) {
+    if (tokens.length != values.length) {
+      throw new InvalidSamplingException(
+          "logitBias",
+          "There are " + tokens.length + " tokens with a bias and " + values.length + " biases");
+    }
+    for (int i = 0; i < tokens.length; i++) {
+      if (tokens[i] < 0 || (i > 0 && tokens[i] <= tokens[i - 1])) {
+        throw new InvalidSamplingException(
+            "logitBias",
+            "Token "
+                + tokens[i]
+                + " stands at index "
+                + i
+                + " of biasTokens; they must be 0 or more and ascend");
+      }
+      check("logitBias", values[i], -100, 100);
+    }
+  }
+
+  /** Whether the likeliest token is always taken, without a draw. */
+  public boolean isGreedy() {
+    return temperature == 0 || topK == 1;
   }
 
   /**
@@ -69,7 +109,7 @@ public record SamplingParameters(
         orElse(options.minP(), 0),
         orElse(options.presencePenalty(), 0),
         orElse(options.frequencyPenalty(), 0),
-        orElse(options.repetitionPenalty(), 1),
+        Math.max(orElse(options.repetitionPenalty(), 1), Float.MIN_NORMAL),
         tokens,
         values,
         options.seed() == null ? seed : options.seed(),

@@ -10,6 +10,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 import tools.jackson.databind.json.JsonMapper;
@@ -95,6 +96,12 @@ public final class SafetensorsWriter {
         .addBf16(module + ".biases", groups.biases(), grouped);
   }
 
+  /** Adds all tensors of another writer. */
+  public SafetensorsWriter addAll(SafetensorsWriter other) {
+    tensors.putAll(other.tensors);
+    return this;
+  }
+
   /** A writer with the same tensors except one. */
   public SafetensorsWriter without(String name) {
     SafetensorsWriter copy = copy();
@@ -104,14 +111,17 @@ public final class SafetensorsWriter {
 
   /** A writer with the same tensors. */
   public SafetensorsWriter copy() {
-    SafetensorsWriter copy = new SafetensorsWriter();
-    copy.tensors.putAll(tensors);
-    return copy;
+    return new SafetensorsWriter().addAll(this);
   }
 
   /** Names in file order. */
-  public Iterable<String> names() {
-    return tensors.keySet();
+  public List<String> names() {
+    return List.copyOf(tensors.keySet());
+  }
+
+  /** The bytes of one tensor. */
+  public byte[] data(String name) {
+    return tensors.get(name).data.clone();
   }
 
   /** The header as a JSON tree, entries in file order. */
