@@ -1,5 +1,10 @@
 import { readEvents } from "./sse.js";
 
+const BACKENDS = new Map([
+  ["cpu", "CPU"],
+  ["metal", "Metal"],
+]);
+
 /** A failure with a sentence for the reader, and how many seconds to wait before trying again. */
 export class ApiError extends Error {
   constructor(message, { code = "", retryAfter = 0 } = {}) {
@@ -46,16 +51,20 @@ export async function* streamCompletion(request, signal) {
   }
 }
 
-/** What runs behind the page: model, back end and whether it is up. Never fails. */
+/** What runs behind the page: model, back end in words, and whether it is up. Never fails. */
 export async function describeEngine() {
   const [models, health] = await Promise.all([json("v1/models"), json("actuator/health")]);
   const lily = health?.components?.lily;
   return {
-    up: models !== null && (lily ? lily.status === "UP" : true),
+    up: models !== null && (lily?.status ?? "UP") === "UP",
     model: models?.data?.[0]?.id ?? null,
-    backend: lily?.details?.backend ?? null,
-    device: lily?.details?.device ?? null,
+    backend: lily ? backendInWords(lily.details) : "",
   };
+}
+
+function backendInWords({ backend, device, deviceDetail }) {
+  const name = BACKENDS.get(backend) ?? backend;
+  return (device.includes(name) ? [device, deviceDetail] : [name, device, deviceDetail]).join(" \u00b7 ");
 }
 
 async function json(path) {

@@ -26,7 +26,7 @@ function showEngine(engine) {
   model = engine.model ?? model;
   $("engine").dataset.state = engine.up ? "up" : "down";
   $("model").textContent = engine.model ?? "The engine does not answer";
-  $("backend").textContent = [engine.backend?.toUpperCase(), engine.device].filter(Boolean).join(" · ");
+  $("backend").textContent = engine.backend;
   const tiny = engine.model?.startsWith("lily-nano") ?? false;
   $("caution").textContent = tiny
     ? "lily-nano is a tiny demonstration model with a few trained skills."
