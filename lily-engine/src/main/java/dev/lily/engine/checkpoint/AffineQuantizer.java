@@ -45,6 +45,10 @@ public final class AffineQuantizer {
         low = Math.min(low, values[i]);
         high = Math.max(high, values[i]);
       }
+      if (!Float.isFinite(high - low)) {
+        throw new IllegalArgumentException(
+            "Values %s to %s of one group span more than fp32 can hold".formatted(low, high));
+      }
       boolean lowIsExact = Math.abs(low) > Math.abs(high);
       float scale = Math.max((high - low) / largestCode, SMALLEST_SCALE);
       if (!lowIsExact) {

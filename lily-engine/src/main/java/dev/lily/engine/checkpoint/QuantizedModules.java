@@ -8,6 +8,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.SortedMap;
 import java.util.SortedSet;
@@ -96,9 +97,9 @@ final class QuantizedModules {
               .formatted(quoted(module)));
     }
     requireComplete(module);
-    TensorEntry weight = require(module + WEIGHT);
-    TensorEntry scales = require(module + SCALES);
-    TensorEntry biases = require(module + BIASES);
+    TensorEntry weight = Objects.requireNonNull(tensors.get(module + WEIGHT));
+    TensorEntry scales = Objects.requireNonNull(tensors.get(module + SCALES));
+    TensorEntry biases = Objects.requireNonNull(tensors.get(module + BIASES));
     requireDtype(weight, "U32");
     requireSameDtype(scales, biases);
     requireDtype(scales, "BF16");
@@ -117,14 +118,6 @@ final class QuantizedModules {
           "Module %s is quantised but lacks %s. Is the download complete?"
               .formatted(quoted(module), MessageText.listed(missing)));
     }
-  }
-
-  private TensorEntry require(String name) {
-    TensorEntry tensor = tensors.get(name);
-    if (tensor == null) {
-      throw corrupt("Tensor %s is missing".formatted(quoted(name)));
-    }
-    return tensor;
   }
 
   private void requireSameDtype(TensorEntry scales, TensorEntry biases) {

@@ -2,7 +2,6 @@ package dev.lily.engine.checkpoint;
 
 import dev.lily.engine.checkpoint.CheckpointException.Kind;
 import java.io.IOException;
-import java.io.InputStream;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
@@ -13,7 +12,6 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.List;
-import java.util.Optional;
 
 /**
  * One safetensors file, mapped whole and read-only. It is mapped only after its header has passed
@@ -67,14 +65,7 @@ record SafetensorsFile(Path path, MemorySegment mapping, List<TensorEntry> tenso
 
   private static long readHeaderLength(Path path, FileChannel channel, long fileSize)
       throws IOException {
-    byte[] head;
-    try (InputStream in = new ChannelRegion(channel, 0, ForeignContent.HEAD_BYTES)) {
-      head = in.readAllBytes();
-    }
-    Optional<String> foreign = ForeignContent.describe(head);
-    if (foreign.isPresent()) {
-      throw corrupt(path, foreign.get());
-    }
+    byte[] head = new ChannelRegion(channel, 0, ForeignContent.HEAD_BYTES).readAllBytes();
     if (head.length < LENGTH_BYTES) {
       throw corrupt(
           path,
@@ -86,8 +77,12 @@ record SafetensorsFile(Path path, MemorySegment mapping, List<TensorEntry> tenso
     if (length <= 0 || length > MAX_HEADER_BYTES) {
       throw corrupt(
           path,
-          "The header length %s is not within 1 and %d%s. This is no safetensors file: fetch it again"
-              .formatted(Long.toUnsignedString(length), MAX_HEADER_BYTES, beginningOf(head)));
+          ForeignContent.describe(head)
+              .orElseGet(
+                  () ->
+                      "The header length %s is not within 1 and %d%s. This is no safetensors file: fetch it again"
+                          .formatted(
+                              Long.toUnsignedString(length), MAX_HEADER_BYTES, beginningOf(head))));
     }
     if (length > fileSize - LENGTH_BYTES) {
       throw corrupt(

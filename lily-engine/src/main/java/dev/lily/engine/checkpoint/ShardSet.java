@@ -6,6 +6,7 @@ import static dev.lily.engine.checkpoint.MessageText.quoted;
 import dev.lily.engine.checkpoint.CheckpointException.Kind;
 import java.io.IOException;
 import java.lang.foreign.Arena;
+import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
@@ -206,7 +207,7 @@ record ShardSet(
           totals.add(name.group(2));
         }
       }
-    } catch (IOException e) {
+    } catch (IOException | DirectoryIteratorException e) {
       throw new CheckpointException(
           Kind.NOT_FOUND, directory, "The directory cannot be read (%s)".formatted(e), e);
     }

@@ -109,6 +109,17 @@ class AffineQuantizerTest {
   }
 
   @Test
+  void refusesARangeThatOverflows() {
+    float[] values = new float[64];
+    values[0] = -2e38f;
+    values[1] = 2e38f;
+
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> AffineQuantizer.quantize(values, 64, 8))
+        .withMessageContaining("-2.0E38 to 2.0E38");
+  }
+
+  @Test
   void refusesAPartialGroup() {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> AffineQuantizer.quantize(new float[65], 64, 4))

@@ -23,8 +23,8 @@ final class ExpertsStep {
   private final ExpertRouter router;
   private final ExpertStack routed;
   private final ExpertStack shared;
-  private final Half expand = new Half(true);
-  private final Half contract = new Half(false);
+  private final Half expand;
+  private final Half contract;
   private final Combine combine = new Combine();
   private final float[] sharedLogit;
   private final int numExperts;
@@ -44,6 +44,8 @@ final class ExpertsStep {
     shared =
         new ExpertStack(compute, compute.maxRows(), shape.sharedIntermediateSize(), hiddenSize);
     sharedLogit = Compute.scratch(compute.maxRows());
+    expand = new Half(true);
+    contract = new Half(false);
   }
 
   /** fp32 elements of scratch per row. */
