@@ -162,11 +162,7 @@ class LilyNanoGoldenTest {
               .getFirst();
     }
     agreesUntilAnUncertainStep(
-        "long",
-        answer,
-        expected,
-        recorded.path("greedy_margins"),
-        recorded.path("end_at").asInt());
+        "long", answer, expected, recorded.path("greedy_margins"), recorded.path("end_at").asInt());
   }
 
   private static void agreesUntilAnUncertainStep(
