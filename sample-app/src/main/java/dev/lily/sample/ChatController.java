@@ -14,7 +14,9 @@ import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 import reactor.core.scheduler.Schedulers;
 
-/** Asks the model through Spring AI: for a whole answer, a growing one, and one that needs a tool. */
+/**
+ * Asks the model through Spring AI: for a whole answer, a growing one, and one that needs a tool.
+ */
 @RestController
 @RequestMapping("/api")
 class ChatController {

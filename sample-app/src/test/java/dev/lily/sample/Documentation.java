@@ -37,6 +37,7 @@ final class Documentation {
   private static final Pattern EXTERNAL = Pattern.compile("[a-zA-Z][a-zA-Z0-9+.-]*:.*");
   private static final Pattern SNIPPET =
       Pattern.compile("<!--\\s*snippet:\\s*([^#\\s]+)#([\\w-]+)\\s*-->");
+  private static final Pattern TAG = Pattern.compile("\\s*(//|#)\\s*(tag|end)::[\\w-]+\\[]\\s*");
 
   private final Path root;
   private final List<Path> pages;
@@ -148,19 +149,17 @@ final class Documentation {
     if (start < 0 || end < start) {
       return List.of();
     }
-    // Also takes the lines of tags inside the region away.
-    String text =
+    List<String> lines =
         source.subList(start + 1, end).stream()
-            .filter(line -> !line.matches("\\s*(//|#)\\s*(tag|end)::[\\w-]+\\[]\\s*"))
-            .collect(Collectors.joining("\n"));
-    List<String> lines = text.stripIndent().lines().collect(Collectors.toCollection(ArrayList::new));
+            .filter(line -> !TAG.matcher(line).matches())
+            .collect(Collectors.toCollection(ArrayList::new));
     while (!lines.isEmpty() && lines.getFirst().isBlank()) {
       lines.removeFirst();
     }
     while (!lines.isEmpty() && lines.getLast().isBlank()) {
       lines.removeLast();
     }
-    return lines;
+    return String.join("\n", lines).stripIndent().lines().toList();
   }
 
   private static int lineWith(List<String> lines, String text) {
