@@ -135,9 +135,13 @@ final class TagLexer {
     return i;
   }
 
-  /** Whether the current token is at the start of a line. */
-  boolean startsLine() {
-    return start == 0 || text.charAt(start - 1) == '\n';
+  /** The whitespace before the current token on its line, or -1 if something else precedes it. */
+  int indentation() {
+    int i = start;
+    while (i > 0 && (text.charAt(i - 1) == ' ' || text.charAt(i - 1) == '\t')) {
+      i--;
+    }
+    return i == 0 || isLineBreak(text.charAt(i - 1)) ? start - i : -1;
   }
 
   /** Where the next token starts. */
