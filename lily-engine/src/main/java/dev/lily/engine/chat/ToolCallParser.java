@@ -50,6 +50,9 @@ final class ToolCallParser implements CallParser {
   private int nestedFunctions;
   private int nestedParameters;
 
+  /** The end of an opening tag that counts as nested only if it is closed on its own line. */
+  private int nestedInline = NONE;
+
   private Closed closed = Closed.NOTHING;
 
   /** Where the value ends if {@link #closed} counts. */
@@ -180,7 +183,8 @@ final class ToolCallParser implements CallParser {
       startValue(parameter);
     } else {
       reopen();
-      if (inPlace) {
+      nestedInline = inPlace && !lexer.endsLine() ? lexer.end() : NONE;
+      if (inPlace && lexer.endsLine()) {
         nestedParameters++;
       }
     }
@@ -196,15 +200,20 @@ final class ToolCallParser implements CallParser {
 
   /** Whether a parameter's opening tag shows that the closing tag before it is missing. */
   private boolean isAwaited(String parameter) {
-    return typer.declares(parameter) && !parameter.equals(key) && !arguments.has(parameter);
+    return (lexer.endsLine() || valueStartsInline())
+        && typer.declares(parameter)
+        && !parameter.equals(key)
+        && !arguments.has(parameter);
   }
 
   private Verdict parameterClosed() {
     reopen();
-    closesNested = nestedParameters > 0;
-    if (closesNested) {
+    boolean inline = nestedInline != NONE && !lexer.hasLineBreak(nestedInline, lexer.start());
+    closesNested = inline || nestedParameters > 0;
+    if (!inline && nestedParameters > 0) {
       nestedParameters--;
     }
+    nestedInline = NONE;
     closed = Closed.PARAMETER;
     valueEnd = lexer.start();
     parameterClosedInPlace = isInPlace() || valueStartsInline();
@@ -337,6 +346,7 @@ final class ToolCallParser implements CallParser {
     nestedCalls = 0;
     nestedFunctions = 0;
     nestedParameters = 0;
+    nestedInline = NONE;
     closed = Closed.NOTHING;
     likelyCallEnd = NONE;
   }
