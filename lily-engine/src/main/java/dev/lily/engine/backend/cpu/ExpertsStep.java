@@ -44,8 +44,8 @@ final class ExpertsStep {
     shared =
         new ExpertStack(compute, compute.maxRows(), shape.sharedIntermediateSize(), hiddenSize);
     sharedLogit = Compute.scratch(compute.maxRows());
-    expand = new Half(true, numExperts);
-    contract = new Half(false, numExperts);
+    expand = new Half(true);
+    contract = new Half(false);
   }
 
   /** fp32 elements of scratch per row. */
@@ -96,7 +96,7 @@ final class ExpertsStep {
     private final int[] endPart;
     private int outputsPerPart;
 
-    Half(boolean expanding, int numExperts) {
+    Half(boolean expanding) {
       this.expanding = expanding;
       endPart = new int[numExperts + 1];
     }
