@@ -39,13 +39,7 @@ class LilyChatClientTest {
 
   private final LilyChatModel model =
       LilyChatModel.builder(Nano.engine())
-          .options(
-              LilyChatOptions.builder()
-                  .temperature(0.0)
-                  .presencePenalty(0.0)
-                  .thinking(true)
-                  .maxTokens(300)
-                  .build())
+          .options(LilyChatOptions.builder().temperature(0.0).thinking(true).maxTokens(300).build())
           .build();
 
   private final ChatClient client = ChatClient.create(model);
@@ -87,8 +81,7 @@ class LilyChatClientTest {
         .filteredOn(chunk -> chunk.getResult().getMetadata().getFinishReason() != null)
         .singleElement()
         .satisfies(
-            last ->
-                assertThat(last.getResult().getMetadata().getFinishReason()).isEqualTo("stop"));
+            last -> assertThat(last.getResult().getMetadata().getFinishReason()).isEqualTo("stop"));
   }
 
   @Test

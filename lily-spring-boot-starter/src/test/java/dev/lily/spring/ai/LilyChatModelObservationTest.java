@@ -31,12 +31,7 @@ class LilyChatModelObservationTest {
   private static Prompt prompt() {
     return new Prompt(
         "What is 60 - 16?",
-        LilyChatOptions.builder()
-            .temperature(0.0)
-            .presencePenalty(0.0)
-            .thinking(false)
-            .maxTokens(50)
-            .build());
+        LilyChatOptions.builder().temperature(0.0).thinking(false).maxTokens(50).build());
   }
 
   private ObservationContextAssert<?> assertObserved() {
@@ -87,13 +82,11 @@ class LilyChatModelObservationTest {
   @Test
   void recordsAnError() {
     Prompt refused = new Prompt("x", LilyChatOptions.builder().maxTokens(0).build());
-    assertThatExceptionOfType(InvalidRequestException.class)
-        .isThrownBy(() -> model.call(refused));
+    assertThatExceptionOfType(InvalidRequestException.class).isThrownBy(() -> model.call(refused));
     StepVerifier.create(model.stream(refused)).verifyError(InvalidRequestException.class);
     assertThat(registry)
         .hasNumberOfObservationsWithNameEqualTo(NAME, 2)
-        .forAllObservationsWithNameEqualTo(
-            NAME, observation -> observation.hasError());
+        .forAllObservationsWithNameEqualTo(NAME, observation -> observation.hasError());
   }
 
   @Test
@@ -117,8 +110,7 @@ class LilyChatModelObservationTest {
     metered.observationConfig().observationHandler(new ChatModelMeterObservationHandler(meters));
     LilyChatModel meteredModel =
         LilyChatModel.builder(Nano.engine()).observationRegistry(metered).build();
-    int called =
-        meteredModel.call(prompt()).getMetadata().getUsage().getCompletionTokens();
+    int called = meteredModel.call(prompt()).getMetadata().getUsage().getCompletionTokens();
     meteredModel.stream(prompt()).blockLast();
     assertThat(
             meters
