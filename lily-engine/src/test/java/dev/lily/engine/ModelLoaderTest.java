@@ -46,7 +46,9 @@ class ModelLoaderTest {
     try (LoadedModel loaded = ModelLoader.load(nano().build())) {
       ModelInfo info = loaded.info();
       assertThat(info.name()).isEqualTo("lily-nano-4bit");
-      assertThat(info.parameters()).as("the model card says 18.4 million").isBetween(18_300_000L, 18_500_000L);
+      assertThat(info.parameters())
+          .as("the model card says 18.4 million")
+          .isBetween(18_300_000L, 18_500_000L);
       assertThat(info.contextLength()).isEqualTo(8192);
       assertThat(info.backend()).isEqualTo("cpu");
       assertThat(info.backendReason()).startsWith("cpu (");
@@ -126,7 +128,10 @@ class ModelLoaderTest {
             EngineOptions.builder(directory)
                 .backendOptions(new BackendOptions(1, "scalar"))
                 .build())) {
-      assertThat(loaded.info().notes()).singleElement().asString().contains("chat template differs");
+      assertThat(loaded.info().notes())
+          .singleElement()
+          .asString()
+          .contains("chat template differs");
     }
   }
 

@@ -12,7 +12,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.assertj.core.api.SoftAssertions;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.MethodSource;
 import tools.jackson.databind.JsonNode;
 
 /** lily-nano against the reference values recorded with transformers in float32. */
@@ -26,7 +26,7 @@ class LilyNanoGoldenTest {
   private static final int CHUNK = 256;
 
   @ParameterizedTest
-  @ValueSource(strings = {"scalar", "vector"})
+  @MethodSource("dev.lily.engine.model.qwen35moe.KernelPaths#available")
   void logitsOfEveryRecordedPositionAgree(String kernels) {
     Map<String, float[]> expected = new TreeMap<>(Goldens.tensors("lily-nano/logits.safetensors"));
     JsonNode prompts = Goldens.json("lily-nano/prompts.json").path("prompts");
@@ -50,7 +50,7 @@ class LilyNanoGoldenTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"scalar", "vector"})
+  @MethodSource("dev.lily.engine.model.qwen35moe.KernelPaths#available")
   void hiddenStatesBranchesAndRoutingOfEveryLayerAgree(String kernels) {
     Map<String, float[]> expected = Goldens.tensors("lily-nano/activations.safetensors");
     JsonNode recorded = Goldens.json("lily-nano/activations.json");
@@ -130,7 +130,7 @@ class LilyNanoGoldenTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"scalar", "vector"})
+  @MethodSource("dev.lily.engine.model.qwen35moe.KernelPaths#available")
   void greedyContinuationsAreEqualWhereverTheMarginBinds(String kernels) {
     JsonNode prompts = Goldens.json("lily-nano/prompts.json").path("prompts");
     List<int[]> ids = new ArrayList<>();
@@ -151,7 +151,7 @@ class LilyNanoGoldenTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"scalar", "vector"})
+  @MethodSource("dev.lily.engine.model.qwen35moe.KernelPaths#available")
   void theLongPromptIsContinuedAsRecorded(String kernels) {
     JsonNode recorded = Goldens.json("lily-nano/long.json");
     int[] expected = Goldens.ints(recorded.path("greedy_ids"));
@@ -162,11 +162,7 @@ class LilyNanoGoldenTest {
               .getFirst();
     }
     agreesUntilAnUncertainStep(
-        "long",
-        answer,
-        expected,
-        recorded.path("greedy_margins"),
-        recorded.path("end_at").asInt());
+        "long", answer, expected, recorded.path("greedy_margins"), recorded.path("end_at").asInt());
   }
 
   private static void agreesUntilAnUncertainStep(
@@ -182,7 +178,7 @@ class LilyNanoGoldenTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"scalar", "vector"})
+  @MethodSource("dev.lily.engine.model.qwen35moe.KernelPaths#available")
   void teacherForcedLikelihoodAgrees(String kernels) {
     JsonNode recorded = Goldens.json("lily-nano/nll.json");
     double sum = 0;

@@ -9,11 +9,12 @@ import dev.lily.engine.model.qwen35moe.PassObserver.Activation;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
 import tools.jackson.databind.JsonNode;
 
 /** The architecture against a float64 oracle on a tiny model with generated weights. */
@@ -46,8 +47,13 @@ class TinyModelFixtureTest {
             });
   }
 
+  static Stream<Arguments> pathsAndChunks() {
+    return KernelPaths.available()
+        .flatMap(path -> Stream.of(32, 5, 1).map(chunk -> Arguments.of(path, chunk)));
+  }
+
   @ParameterizedTest
-  @CsvSource({"scalar,32", "scalar,5", "scalar,1", "vector,32", "vector,5", "vector,1"})
+  @MethodSource("pathsAndChunks")
   void logitsHiddenStatesAndRoutesAgreeInTheRawLayout(String kernels, int chunk) {
     TinyCheckpoint.writeHuggingFace(directory);
     Map<Integer, float[]> layerInputs = new TreeMap<>();
@@ -122,7 +128,7 @@ class TinyModelFixtureTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"scalar", "vector"})
+  @MethodSource("dev.lily.engine.model.qwen35moe.KernelPaths#available")
   void quantisedWeightsComputeWhatTheirDequantisedValuesDo(String kernels) {
     TinyCheckpoint.writeMlx(directory, true);
     float[][] quantized = logits(kernels);

@@ -65,8 +65,7 @@ class WeightReaderTest {
   }
 
   @ParameterizedTest
-  @ValueSource(
-      strings = {"model.visual.blocks.0.weight", "vision_tower.x", "mtp.fc.weight"})
+  @ValueSource(strings = {"model.visual.blocks.0.weight", "vision_tower.x", "mtp.fc.weight"})
   void skipsVisionAndDraftTensorsByName(String name) throws IOException {
     write(huggingFace().addF32(name, new float[3], 3));
     assertThat(parameters()).isPositive();
