@@ -111,11 +111,13 @@ public final class ResponseParser {
       process();
     }
     while (phase == Phase.CALL && call != null) {
-      if (call.finish(truncated) == CallParser.Verdict.COMPLETE) {
-        completeCall(call);
-        process();
-      } else {
-        endIncomplete(callStart);
+      switch (call.finish(truncated)) {
+        case COMPLETE -> {
+          completeCall(call);
+          process();
+        }
+        case NOT_A_CALL -> giveUp(call.resumeAt());
+        case OPEN, INCOMPLETE -> endIncomplete(callStart);
       }
     }
     process();
@@ -185,8 +187,8 @@ public final class ResponseParser {
       case TEXT -> {
         if (!lexer.isBlank()) {
           addText(lexer.end());
-        } else if (reasoning && !leading && held.isEmpty()) {
-          textEnd = Math.max(textEnd, lexer.lineEnd());
+        } else if (reasoning && !leading && held.isEmpty() && lexer.lineEnd() > lexer.start()) {
+          textEnd = lexer.lineEnd();
         }
       }
       case THINK_OPEN -> skipTo(lexer.end());
@@ -318,7 +320,7 @@ public final class ResponseParser {
   private void addText(int end) {
     held.clear();
     skipLeading(end);
-    if (afterCall && !answered) {
+    if (!reasoning && afterCall && !answered) {
       while (textStart < end && TagLexer.isSpace(lexer.charAt(textStart))) {
         textStart++;
       }
