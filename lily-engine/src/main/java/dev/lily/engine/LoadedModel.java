@@ -8,13 +8,14 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A model with everything a request needs.
+ * A model with everything a request needs. Internal to Lily: its tools use it to drive a model
+ * without the scheduler.
  *
  * @param stopTokens ids that end an answer
  * @param generationDefaults from {@code generation_config.json}
  * @param resources what the model stands on, in the order it was opened, without the model itself
  */
-record LoadedModel(
+public record LoadedModel(
     LanguageModel model,
     Tokenizer tokenizer,
     ChatTemplate template,
@@ -25,7 +26,7 @@ record LoadedModel(
     List<AutoCloseable> resources)
     implements AutoCloseable {
 
-  LoadedModel {
+  public LoadedModel {
     resources = List.copyOf(resources);
   }
 

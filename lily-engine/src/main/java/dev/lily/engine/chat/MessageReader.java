@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 import tools.jackson.core.JacksonException;
+import tools.jackson.core.exc.StreamConstraintsException;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 import tools.jackson.databind.node.JsonNodeFactory;
@@ -202,11 +203,16 @@ public final class MessageReader {
     JsonNode parsed;
     try {
       parsed = JSON.readTree(text);
+    } catch (StreamConstraintsException _) {
+      throw new InvalidConversationException(
+          path,
+          "%s is nested too deep or holds too long a number or key. Send a simpler object."
+              .formatted(path));
     } catch (JacksonException e) {
       throw new InvalidConversationException(
           path,
-          "%s is not valid JSON: %s. Send an object or the complete JSON text of one."
-              .formatted(path, e.getOriginalMessage()));
+          "%s is not valid JSON at line %d, column %d. Send an object or its complete JSON text."
+              .formatted(path, e.getLocation().getLineNr(), e.getLocation().getColumnNr()));
     }
     if (parsed instanceof ObjectNode object) {
       return object;

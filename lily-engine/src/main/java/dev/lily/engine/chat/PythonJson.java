@@ -10,7 +10,8 @@ import tools.jackson.databind.JsonNode;
  * JSON text as Python's {@code json.dumps(value, ensure_ascii=False)} writes it after {@code
  * json.loads}: separators {@code ", "} and {@code ": "}, keys in insertion order, nothing escaped
  * but quotes, backslashes and control characters, integers of any size in full, other numbers as
- * the shortest text of the nearest double in Python's notation ({@code 1e+20}, {@code 10.0}).
+ * the shortest text of the nearest double in Python's notation ({@code 1e+20}, {@code 10.0}). A
+ * {@code BigDecimal} node has no negative zero, so {@code -0.0} read as one is {@code 0.0}.
  */
 final class PythonJson {
   /** As deep as Jackson parses by default; deeper trees can only be built by hand. */

@@ -10,6 +10,10 @@ import java.util.function.LongSupplier;
  * the profile of the mode, the checkpoint's {@code generation_config.json}; what none of them says
  * is off. Immutable and thread-safe if the source of seeds is.
  *
+ * <p>A greedy request (temperature 0 by the request or the application) takes neither profile nor
+ * file: their penalties belong to random sampling, and whoever asks for temperature 0 expects the
+ * likeliest token.
+ *
  * <p>The profiles come before the checkpoint's file because that file carries the values of the
  * thinking mode only. An application that wants other values for a checkpoint sets them as its
  * defaults.
@@ -52,8 +56,9 @@ public final class SamplingDefaults {
    * @throws InvalidRequestException if an option makes no sense for this model
    */
   public SamplingParameters complete(GenerationRequest request, boolean thinking) {
+    SamplingOptions asked = request.sampling().orElse(application);
     SamplingOptions options =
-        request.sampling().orElse(application).orElse(profile(thinking)).orElse(checkpoint);
+        isGreedy(asked) ? asked : asked.orElse(profile(thinking)).orElse(checkpoint);
     int topLogprobs = request.topLogprobs() == null ? -1 : request.topLogprobs();
     SamplingParameters parameters;
     try {
@@ -69,6 +74,10 @@ public final class SamplingDefaults {
               .formatted(biased[biased.length - 1], vocabularySize));
     }
     return parameters;
+  }
+
+  private static boolean isGreedy(SamplingOptions options) {
+    return options.temperature() != null && options.temperature() == 0;
   }
 
   /** The step between the application's defaults and the checkpoint's. */

@@ -1,6 +1,5 @@
 package dev.lily.engine.tokenizer;
 
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
@@ -114,7 +113,8 @@ public final class Tokenizer {
       System.arraycopy(bytes, 0, text, end, bytes.length);
       end += bytes.length;
     }
-    return new String(text, StandardCharsets.UTF_8);
+    Utf8Decoder decoder = new Utf8Decoder();
+    return decoder.decode(text) + decoder.finish();
   }
 
   /**
@@ -165,8 +165,9 @@ public final class Tokenizer {
     for (int offset : ranges) {
       if (offset < previous || offset > textLength) {
         throw new IllegalArgumentException(
-            "literalRanges holds offset %d after %d in a text of %d chars; offsets must ascend and stay in the text"
-                .formatted(offset, previous, textLength));
+            "literalRanges holds offset %d after %d in a text of %d chars;"
+                    .formatted(offset, previous, textLength)
+                + " offsets must ascend and stay in the text");
       }
       previous = offset;
     }

@@ -80,7 +80,10 @@ final class TokenizerReader {
       root = MAPPER.readTree(json);
     } catch (JacksonException e) {
       throw new TokenizerException(
-          file + " is not sound JSON: " + e.getOriginalMessage() + ". Is the download complete?",
+          file
+              + " is not sound JSON: "
+              + shown(e.getOriginalMessage())
+              + ". Is the download complete?",
           e);
     }
     if (!root.isObject()) {
@@ -154,8 +157,9 @@ final class TokenizerReader {
     for (String flag : new String[] {"lstrip", "rstrip", "single_word", "normalized"}) {
       if (entry.path(flag).asBoolean(false)) {
         throw new TokenizerException(
-            "%s: Added token %s has the flag %s; Lily finds added tokens only as they stand in the text. Is this the tokenizer of a qwen3_5_moe checkpoint?"
-                .formatted(source, shown(content), flag));
+            "%s: Added token %s has the flag %s; Lily finds added tokens only as they stand in the"
+                    .formatted(source, shown(content), flag)
+                + " text. Is this the tokenizer of a qwen3_5_moe checkpoint?");
       }
     }
     return new AddedToken(id, content, entry.path("special").asBoolean(false));

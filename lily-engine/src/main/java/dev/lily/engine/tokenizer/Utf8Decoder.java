@@ -2,7 +2,8 @@ package dev.lily.engine.tokenizer;
 
 /**
  * UTF-8 to text, in parts cut anywhere. Each maximal invalid part becomes one U+FFFD, as the
- * Unicode standard recommends and the JDK does. Not thread-safe.
+ * Unicode standard recommends. The JDK does the same but for encoded surrogates, which give it one
+ * U+FFFD instead of three. Not thread-safe.
  */
 final class Utf8Decoder {
   private static final char REPLACEMENT = '\uFFFD';

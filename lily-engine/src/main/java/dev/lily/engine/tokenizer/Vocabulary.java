@@ -23,20 +23,35 @@ final class Vocabulary {
     return bytes.length;
   }
 
+  /**
+   * @throws TokenizerException if no token has this id
+   */
   byte[] bytes(int id) {
-    byte[] found = id < 0 || id >= bytes.length ? null : bytes[id];
+    byte[] found = find(id);
     if (found == null) {
-      throw new TokenizerException(
-          "No token has id "
-              + id
-              + "; the ids in use end at "
-              + (bytes.length - 1)
-              + ". Rows of the model beyond that are padding and must not be chosen.");
+      throw unknown(id);
     }
     return found;
   }
 
+  /**
+   * @throws TokenizerException if no token has this id
+   */
   boolean isSpecial(int id) {
-    return bytes(id).length > 0 && special.get(id);
+    if (find(id) == null) {
+      throw unknown(id);
+    }
+    return special.get(id);
+  }
+
+  private byte @Nullable [] find(int id) {
+    return id < 0 || id >= bytes.length ? null : bytes[id];
+  }
+
+  private TokenizerException unknown(int id) {
+    return new TokenizerException(
+        "No token has id %d; the ids in use end at %d. Rows of the model beyond that are padding"
+                .formatted(id, bytes.length - 1)
+            + " and must not be chosen.");
   }
 }

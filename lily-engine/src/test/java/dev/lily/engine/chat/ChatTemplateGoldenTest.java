@@ -35,6 +35,8 @@ class ChatTemplateGoldenTest {
           "error_unknown_part", "messages[0].content[0]",
           "error_image_in_system", "messages[0].content[0]");
 
+  private static final String LEADING_TOOL_RESULT = "tool_result_first_message_no_opener";
+
   private final ChatTemplate template = new ChatTemplate();
 
   @ParameterizedTest(name = "{0}")
@@ -50,17 +52,20 @@ class ChatTemplateGoldenTest {
   }
 
   @ParameterizedTest(name = "{0}")
-  @MethodSource("rendered")
-  void rendersTheSameWithTheRulesWhereTheyDoNotApply(String name, JsonNode golden) {
-    if (name.equals("tool_result_first_message_no_opener")) {
-      assertThatThrownBy(() -> template.render(conversation(golden), options(golden)))
-          .asInstanceOf(type(InvalidConversationException.class))
-          .extracting(InvalidConversationException::path)
-          .isEqualTo("messages[0].role");
-      return;
-    }
+  @MethodSource("renderedWithAnOpenerForEveryTurn")
+  void leavesWellFormedConversationsToTheTemplate(String name, JsonNode golden) {
     assertThat(template.render(conversation(golden), options(golden)).text())
         .isEqualTo(golden.path("expected").stringValue());
+  }
+
+  @Test
+  void refusesALeadingToolResultWhereTheTemplateWritesNoOpener() {
+    JsonNode golden = golden(LEADING_TOOL_RESULT);
+
+    assertThatThrownBy(() -> template.render(conversation(golden), options(golden)))
+        .asInstanceOf(type(InvalidConversationException.class))
+        .satisfies(e -> assertThat(e.path()).isEqualTo("messages[0].role"))
+        .satisfies(e -> assertThat(e).hasMessageContaining("tool result"));
   }
 
   @ParameterizedTest(name = "{0}")
@@ -137,6 +142,10 @@ class ChatTemplateGoldenTest {
     return goldens().stream()
         .filter(golden -> golden.has("expected"))
         .map(golden -> Arguments.of(golden.path("name").stringValue(), golden));
+  }
+
+  private static Stream<Arguments> renderedWithAnOpenerForEveryTurn() {
+    return rendered().filter(arguments -> !arguments.get()[0].equals(LEADING_TOOL_RESULT));
   }
 
   private static Stream<Arguments> refused() {

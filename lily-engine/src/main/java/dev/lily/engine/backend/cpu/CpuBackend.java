@@ -1,0 +1,135 @@
+package dev.lily.engine.backend.cpu;
+
+import dev.lily.engine.backend.Backend;
+import dev.lily.engine.backend.BackendException;
+import dev.lily.engine.backend.ComputePass;
+import dev.lily.engine.backend.DeviceInfo;
+import dev.lily.engine.backend.DeviceState;
+import dev.lily.engine.backend.Matrix;
+import dev.lily.engine.backend.MatrixSource;
+import dev.lily.engine.backend.ModelShape;
+import dev.lily.engine.backend.PassLimits;
+import dev.lily.engine.backend.RowPlan;
+import dev.lily.engine.backend.StateLayout;
+import dev.lily.engine.backend.Tensor;
+import dev.lily.engine.backend.cpu.kernel.CpuKernels;
+import dev.lily.engine.backend.cpu.kernel.CpuMatrix;
+import dev.lily.engine.backend.cpu.kernel.CpuTensor;
+import dev.lily.engine.backend.cpu.kernel.WorkerPool;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * The processor as a device. Weights stay in the checkpoint's mapping, activations are fp32 arrays
+ * on the heap, pages and recurrent slots lie in native memory.
+ */
+final class CpuBackend implements Backend {
+  private final CpuKernels kernels;
+  private final WorkerPool pool;
+  private final DeviceInfo device;
+  private int widestMatrix;
+
+  CpuBackend(CpuKernels kernels, int threads, DeviceInfo device) {
+    this.kernels = kernels;
+    this.device = device;
+    pool = new WorkerPool(threads);
+  }
+
+  @Override
+  public String id() {
+    return CpuBackendProvider.ID;
+  }
+
+  @Override
+  public DeviceInfo device() {
+    return device;
+  }
+
+  @Override
+  public int maxPassesInFlight() {
+    return 1;
+  }
+
+  @Override
+  public void mapWeights(MemorySegment file) {
+    // Slices of the mapping are read where they lie.
+  }
+
+  @Override
+  public Matrix matrix(MatrixSource source) {
+    widestMatrix = Math.max(widestMatrix, source.columns());
+    return CpuMatrix.of(source);
+  }
+
+  @Override
+  public Tensor constant(float... values) {
+    return new CpuTensor(values.clone(), 1, values.length);
+  }
+
+  @Override
+  public Tensor tensor(int rows, int columns) {
+    try {
+      return new CpuTensor(Compute.scratch((long) rows * columns), rows, columns);
+    } catch (OutOfMemoryError | ArithmeticException e) {
+      throw new BackendException(
+          "A tensor [%d, %d] of fp32 does not fit the Java heap of %d MiB; raise -Xmx or lower the prefill chunk"
+              .formatted(rows, columns, Runtime.getRuntime().maxMemory() >> 20),
+          e);
+    }
+  }
+
+  @Override
+  public long tensorBytes(int rows, int columns) {
+    return (long) rows * columns * Float.BYTES;
+  }
+
+  @Override
+  public long stateBytes(StateLayout layout) {
+    return CpuState.bytes(layout);
+  }
+
+  @Override
+  public long workspaceBytes(ModelShape shape, PassLimits limits) {
+    long columns = maxColumns(shape);
+    long elements =
+        limits.maxRows() * (columns + ExpertsStep.elementsPerRow(shape))
+            + AttendStep.sharedElements(shape, limits)
+            + pool.numWorkers()
+                * (kernels.matmul().tileSize((int) columns) + 8L * shape.vocabularySize());
+    return elements * Float.BYTES;
+  }
+
+  private int maxColumns(ModelShape shape) {
+    int columns = Math.max(widestMatrix, shape.hiddenSize());
+    columns = Math.max(columns, shape.numAttentionHeads() * shape.headDim());
+    columns = Math.max(columns, shape.valueDim());
+    return Math.max(columns, shape.moeIntermediateSize());
+  }
+
+  @Override
+  public DeviceState openState(StateLayout layout, ModelShape shape, PassLimits limits) {
+    try {
+      Compute compute = new Compute(kernels, pool, maxColumns(shape), limits.maxRows());
+      return new CpuState(compute, layout, shape, limits);
+    } catch (OutOfMemoryError | ArithmeticException e) {
+      throw new BackendException(
+          "State of %d MiB with scratch of %d MiB does not fit: %s. Lower the context length, the sessions or the prefill chunk, or raise -Xmx"
+              .formatted(
+                  stateBytes(layout) >> 20, workspaceBytes(shape, limits) >> 20, e.getMessage()),
+          e);
+    }
+  }
+
+  @Override
+  public ComputePass begin(RowPlan plan, DeviceState state) {
+    if (state instanceof CpuState cpu) {
+      return cpu.begin(plan);
+    }
+    throw new BackendException(
+        "The CPU back end was given a " + state.getClass().getName() + "; it takes its own only");
+  }
+
+  @Override
+  public void close() {
+    pool.close();
+  }
+}

@@ -1,0 +1,67 @@
+package dev.lily.engine.backend.contract;
+
+import dev.lily.engine.backend.Backend;
+import org.junit.jupiter.api.Nested;
+
+/** The whole contract. A back end's test extends this and opens the back end. */
+public abstract class BackendContract {
+  /** Opens the back end under test; every test opens and closes its own. */
+  protected abstract Backend open();
+
+  /**
+   * Rounding of activations, as the distance from 1 to the next value: the default is that of fp32,
+   * a back end with bf16 activations says 2^-7. Tolerances are multiples of it.
+   */
+  protected double epsilon() {
+    return 0x1p-23;
+  }
+
+  @Nested
+  class Products extends ProductContract {
+    Products() {
+      super(BackendContract.this);
+    }
+  }
+
+  @Nested
+  class Rows extends RowContract {
+    Rows() {
+      super(BackendContract.this);
+    }
+  }
+
+  @Nested
+  class GatedDelta extends GatedDeltaContract {
+    GatedDelta() {
+      super(BackendContract.this);
+    }
+  }
+
+  @Nested
+  class Attention extends AttentionContract {
+    Attention() {
+      super(BackendContract.this);
+    }
+  }
+
+  @Nested
+  class Experts extends ExpertsContract {
+    Experts() {
+      super(BackendContract.this);
+    }
+  }
+
+  @Nested
+  class Sampling extends SamplingContract {
+    Sampling() {
+      super(BackendContract.this);
+    }
+  }
+
+  @Nested
+  class WholePass extends PassContract {
+    WholePass() {
+      super(BackendContract.this);
+    }
+  }
+}
