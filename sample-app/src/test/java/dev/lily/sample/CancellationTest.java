@@ -20,7 +20,6 @@ import org.springframework.boot.test.context.SpringBootTest.WebEnvironment;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.boot.test.web.server.LocalServerPort;
-import org.springframework.boot.webtestclient.autoconfigure.AutoConfigureWebTestClient;
 import org.springframework.test.web.reactive.server.WebTestClient;
 import org.springframework.web.reactive.function.client.WebClient;
 import reactor.core.Disposable;
@@ -30,7 +29,6 @@ import reactor.core.publisher.Flux;
 @SpringBootTest(
     webEnvironment = WebEnvironment.RANDOM_PORT,
     properties = CancellationTest.ENDLESS_ANSWERS)
-@AutoConfigureWebTestClient(timeout = "5m")
 @ExtendWith(OutputCaptureExtension.class)
 class CancellationTest {
 
@@ -38,14 +36,19 @@ class CancellationTest {
 
   private static final Duration LONG = Duration.ofMinutes(2);
 
-  @Autowired private WebTestClient testClient;
   @Autowired private LilyEngine engine;
   @LocalServerPort private int port;
   private WebClient client;
+  private WebTestClient testClient;
 
   @BeforeEach
   void connect() {
     client = WebClient.create("http://127.0.0.1:" + port);
+    testClient =
+        WebTestClient.bindToServer()
+            .baseUrl("http://127.0.0.1:" + port)
+            .responseTimeout(Duration.ofMinutes(5))
+            .build();
   }
 
   @AfterEach

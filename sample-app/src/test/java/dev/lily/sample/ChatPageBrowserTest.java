@@ -77,7 +77,7 @@ class ChatPageBrowserTest {
         .satisfiesExactly(
             tokens -> assertThat(tokens).matches("\\d+ tokens"),
             rate -> assertThat(rate).matches("[\\d.]+ tokens/s"),
-            first -> assertThat(first).matches("first token after [\\d.]+ s"),
+            first -> assertThat(first).matches("first output after [\\d.]+ s"),
             prompt -> assertThat(prompt).matches("\\d+ prompt tokens(, \\d+ cached)?"));
     assertThat(browser.shows(".thought")).isFalse();
   }

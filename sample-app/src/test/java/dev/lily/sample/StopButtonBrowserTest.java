@@ -9,13 +9,11 @@ import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.boot.test.context.SpringBootTest;
 import org.springframework.boot.test.context.SpringBootTest.WebEnvironment;
 import org.springframework.boot.test.web.server.LocalServerPort;
-import org.springframework.boot.webtestclient.autoconfigure.AutoConfigureWebTestClient;
 
-/** Stops answers that would go on for thousands of tokens. */
+/** Stops an answer that would go on for thousands of tokens. */
 @SpringBootTest(
     webEnvironment = WebEnvironment.RANDOM_PORT,
     properties = CancellationTest.ENDLESS_ANSWERS)
-@AutoConfigureWebTestClient(timeout = "5m")
 class StopButtonBrowserTest {
 
   @LocalServerPort private int port;
