@@ -61,6 +61,21 @@ class SamplingDefaultsTest {
   }
 
   @Test
+  void leavesAGreedyRequestWithoutAnyPenalty() {
+    SamplingOptions likeliest = SamplingOptions.builder().topK(1).build();
+    for (SamplingOptions greedy : new SamplingOptions[] {SamplingOptions.GREEDY, likeliest}) {
+      SamplingParameters asked = complete(greedy, SamplingOptions.NONE, false);
+      assertThat(asked.isGreedy()).isTrue();
+      assertThat(asked.presencePenalty()).isZero();
+      assertThat(asked.minP()).isZero();
+      assertThat(complete(SamplingOptions.NONE, greedy, false).presencePenalty()).isZero();
+    }
+    SamplingOptions penalised =
+        SamplingOptions.builder().temperature(0.0).presencePenalty(0.5).build();
+    assertThat(complete(penalised, SamplingOptions.NONE, false).presencePenalty()).isEqualTo(0.5f);
+  }
+
+  @Test
   void drawsASeedForEachRequestThatNamesNone() {
     assertThat(complete(SamplingOptions.NONE, SamplingOptions.NONE, true).seed()).isEqualTo(100);
     assertThat(complete(SamplingOptions.NONE, SamplingOptions.NONE, true).seed()).isEqualTo(101);

@@ -2,7 +2,6 @@ package dev.lily.spring.openai;
 
 import dev.lily.spring.AnswerRecorder;
 import dev.lily.spring.openai.dto.ChatCompletion;
-import java.io.IOException;
 import java.time.Duration;
 import java.time.InstantSource;
 import java.util.Arrays;
@@ -62,7 +61,9 @@ final class ChatCompletionsHandler {
                 RunningCompletion.start(engine, asked.choices(), recorder)
                     .flatMap(
                         running ->
-                            asked.stream() ? stream(asked, running) : whole(asked, running)));
+                            asked.stream()
+                                ? stream(request, asked, running)
+                                : whole(asked, running)));
   }
 
   private AnswerIdentity identity(CompletionRequest asked) {
@@ -90,9 +91,10 @@ final class ChatCompletionsHandler {
             });
   }
 
-  private Mono<ServerResponse> stream(CompletionRequest asked, RunningCompletion running) {
+  private Mono<ServerResponse> stream(
+      ServerRequest request, CompletionRequest asked, RunningCompletion running) {
     Mono<ServerResponse> response =
-        Mono.defer(() -> EventStreamResponse.of(frames(asked, running)));
+        Mono.defer(() -> EventStreamResponse.of(frames(request, asked, running)));
     return running
         .started()
         .timeout(heartbeat, Mono.empty())
@@ -101,7 +103,8 @@ final class ChatCompletionsHandler {
         .doOnCancel(running::cancel);
   }
 
-  private Flux<byte[]> frames(CompletionRequest asked, RunningCompletion running) {
+  private Flux<byte[]> frames(
+      ServerRequest request, CompletionRequest asked, RunningCompletion running) {
     AnswerIdentity identity = identity(asked);
     CompletionChunkMapper chunks = new CompletionChunkMapper(identity, asked.choices().size());
     Flux<byte[]> answer =
@@ -112,7 +115,7 @@ final class ChatCompletionsHandler {
             .concatWith(Mono.fromSupplier(() -> end(asked, chunks)))
             .onErrorResume(failure -> Mono.just(failure(identity, failure)));
     Flux<byte[]> body = running.hasStarted() ? answer : Flux.merge(answer, heartbeats(running));
-    return body.takeUntilOther(stalled(identity, running));
+    return body.takeUntilOther(stalled(request, identity, running));
   }
 
   private Flux<byte[]> heartbeats(RunningCompletion running) {
@@ -144,14 +147,15 @@ final class ChatCompletionsHandler {
   }
 
   /** Breaks the connection of a client that reads nothing; no event could reach it. */
-  private Mono<Void> stalled(AnswerIdentity identity, RunningCompletion running) {
+  private Mono<Void> stalled(
+      ServerRequest request, AnswerIdentity identity, RunningCompletion running) {
     return running
         .stalled()
         .publishOn(scheduler)
-        .onErrorMap(
+        .onErrorResume(
             cause -> {
               log.info("Stream {} is dropped: {}", identity.id(), cause.getMessage());
-              return new IOException("The client of stream " + identity.id() + " reads nothing");
+              return ServerConnection.close(request) ? Mono.never() : Mono.error(cause);
             });
   }
 }
