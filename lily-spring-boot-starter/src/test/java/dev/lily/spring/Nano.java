@@ -16,8 +16,7 @@ public final class Nano {
 
   private static final class Shared {
     private static final LilyEngine ENGINE =
-        LilyEngine.open(
-            EngineOptions.builder(DIRECTORY).maxSessions(8).queueLimit(256).build());
+        LilyEngine.open(EngineOptions.builder(DIRECTORY).maxSessions(8).queueLimit(256).build());
   }
 
   /** Open until the JVM ends. */

@@ -12,9 +12,10 @@ import tools.jackson.databind.node.ObjectNode;
  * <p>A string is the text, unchanged. Otherwise the allowed types are tried in the order of the
  * schema, on the text without surrounding whitespace: integers in any notation with all digits,
  * numbers (integral ones become integers), {@code true} and {@code false} in any case, objects and
- * arrays as JSON or as Python literals, even when they were encoded as a string. The words {@code
- * null} and {@code None} are null if null is allowed or a string is not. What no type takes stays
- * the text it was, for the tool to reject.
+ * arrays as JSON or as Python literals, even when they were encoded as a string. Where a string is
+ * allowed too, only what JSON calls a number becomes one, so that leading zeros stay. The words
+ * {@code null} and {@code None} are null if null is allowed or a string is not. What no type takes
+ * stays the text it was, for the tool to reject.
  */
 final class ArgumentTyper {
   private static final JsonNodeFactory NODES = JsonNodeFactory.instance;
@@ -56,7 +57,11 @@ final class ArgumentTyper {
         && (types.contains(SchemaTypes.Type.NULL) || !types.contains(SchemaTypes.Type.STRING))) {
       return NODES.nullNode();
     }
+    boolean asWritten = types.contains(SchemaTypes.Type.STRING) && !Literals.isJsonNumber(trimmed);
     for (SchemaTypes.Type type : types) {
+      if (asWritten && (type == SchemaTypes.Type.INTEGER || type == SchemaTypes.Type.NUMBER)) {
+        continue;
+      }
       Optional<JsonNode> value =
           type == SchemaTypes.Type.STRING
               ? Optional.of(NODES.stringNode(text))

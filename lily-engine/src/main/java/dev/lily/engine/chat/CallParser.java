@@ -23,7 +23,7 @@ interface CallParser {
    * Ends the answer.
    *
    * @param truncated whether a limit cut it
-   * @return {@link Verdict#COMPLETE} or {@link Verdict#INCOMPLETE}
+   * @return not {@link Verdict#OPEN}
    */
   Verdict finish(boolean truncated);
 

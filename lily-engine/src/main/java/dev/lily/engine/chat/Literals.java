@@ -14,11 +14,19 @@ final class Literals {
   private static final JsonMapper JSON = JsonMapper.builder().build();
   private static final JsonNodeFactory NODES = JsonNodeFactory.instance;
   private static final int MAX_NUMBER_LENGTH = 1000;
-  private static final int MAX_EXPONENT = 1000;
+  private static final int MAX_DIGITS = 1000;
   private static final Pattern NUMBER =
       Pattern.compile("[+-]?(?:[0-9]+\\.?[0-9]*|\\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?");
 
+  private static final Pattern JSON_NUMBER =
+      Pattern.compile("-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?(?:[eE][+-]?[0-9]+)?");
+
   private Literals() {}
+
+  /** Whether a text is a number as JSON spells it, so without leading zeros. */
+  static boolean isJsonNumber(String text) {
+    return JSON_NUMBER.matcher(text).matches();
+  }
 
   /** Reads JSON, or else a Python literal. */
   static Optional<JsonNode> read(String text) {
@@ -45,7 +53,8 @@ final class Literals {
       return Optional.empty();
     }
     BigDecimal value = new BigDecimal(text);
-    return Math.abs((long) value.scale()) > 2 * MAX_EXPONENT
+    long integerDigits = (long) value.precision() - value.scale();
+    return integerDigits > MAX_DIGITS || value.scale() > 2 * MAX_DIGITS
         ? Optional.empty()
         : Optional.of(value);
   }
@@ -55,7 +64,7 @@ final class Literals {
   }
 
   private static JsonNode number(BigDecimal value) {
-    if (isIntegral(value)) {
+    if (isIntegral(value) && (value.scale() >= 0 || value.precision() - value.scale() < 19)) {
       return integer(value.toBigIntegerExact());
     }
     double nearest = value.doubleValue();

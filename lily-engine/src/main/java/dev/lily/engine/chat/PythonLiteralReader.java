@@ -54,10 +54,11 @@ final class PythonLiteralReader {
     at++;
     skipSpace();
     while (peek() != '}') {
-      JsonNode key = value(MAX_DEPTH);
+      boolean quoted = peek() == '"' || peek() == '\'';
+      String key = quoted ? string() : word().toString();
       skipSpace();
       expect(':');
-      object.set(key.asString(), value(depth + 1));
+      object.set(key, value(depth + 1));
       skipComma('}');
     }
     at++;

@@ -1,5 +1,8 @@
 package dev.lily.engine.chat;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.net.URLDecoder;
 import java.util.LinkedHashSet;
 import java.util.Locale;
 import java.util.SequencedSet;
@@ -102,7 +105,8 @@ final class SchemaTypes {
       return root.path("");
     }
     try {
-      return root.at(JsonPointer.compile(reference.substring(1)));
+      String pointer = URLDecoder.decode(reference.substring(1).replace("+", "%2B"), UTF_8);
+      return root.at(JsonPointer.compile(pointer));
     } catch (IllegalArgumentException _) {
       return root.path("");
     }

@@ -79,7 +79,8 @@ final class TagLexer {
     for (int i = nameStart; i < limit; i++) {
       char c = text.charAt(i);
       if (c == '>') {
-        return i == nameStart ? 0 : i + 1 - next;
+        boolean undecided = candidate == Tag.PARAMETER_OPEN && i + 1 == text.length() && !ended;
+        return undecided ? -1 : i == nameStart ? 0 : i + 1 - next;
       }
       if (!candidate.allowsInName(c)) {
         return 0;
@@ -135,9 +136,30 @@ final class TagLexer {
     return i;
   }
 
-  /** Whether the current token is at the start of a line. */
-  boolean startsLine() {
-    return start == 0 || text.charAt(start - 1) == '\n';
+  /** The whitespace before the current token on its line, or -1 if something else precedes it. */
+  int indentation() {
+    int i = start;
+    while (i > 0 && (text.charAt(i - 1) == ' ' || text.charAt(i - 1) == '\t')) {
+      i--;
+    }
+    return i == 0 || isLineBreak(text.charAt(i - 1)) ? start - i : -1;
+  }
+
+  /**
+   * Whether nothing follows the current token on its line. The character after a {@link
+   * Tag#PARAMETER_OPEN} is always there to tell; a token ends early rather than guess.
+   */
+  boolean endsLine() {
+    return end == text.length() || isLineBreak(text.charAt(end));
+  }
+
+  boolean hasLineBreak(int from, int to) {
+    for (int i = from; i < to; i++) {
+      if (isLineBreak(text.charAt(i))) {
+        return true;
+      }
+    }
+    return false;
   }
 
   /** Where the next token starts. */

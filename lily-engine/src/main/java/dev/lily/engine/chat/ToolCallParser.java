@@ -45,9 +45,16 @@ final class ToolCallParser implements CallParser {
 
   private @Nullable String key;
   private int valueStart;
+  private int indentation;
   private int nestedCalls;
   private int nestedFunctions;
   private int nestedParameters;
+
+  /** The end of an opening tag that counts as nested only if it is closed on its own line. */
+  private int nestedInline = NONE;
+
+  /** Whether a {@code <tool_call>} within a line counts as nested if a function follows. */
+  private boolean opensCallInline;
 
   private Closed closed = Closed.NOTHING;
 
@@ -66,6 +73,7 @@ final class ToolCallParser implements CallParser {
   private int likelyCallEnd = NONE;
 
   private int likelyValueEnd;
+  private boolean likelyBlockClosed;
   private int resumeAt;
 
   /**
@@ -120,14 +128,12 @@ final class ToolCallParser implements CallParser {
   @Override
   public Verdict finish(boolean truncated) {
     if (key == null) {
-      return !truncated && typer.hasRequired(arguments)
-          ? complete(lexer.length())
-          : Verdict.INCOMPLETE;
+      return truncated ? Verdict.INCOMPLETE : endBeforeParameters(lexer.length());
     }
     if (closed == Closed.CALL && isCertain()) {
       return completeWithValue(valueEnd, callEnd);
     }
-    if (likelyCallEnd != NONE) {
+    if (likelyCallEnd != NONE && (likelyBlockClosed || !truncated)) {
       return completeWithValue(likelyValueEnd, likelyCallEnd);
     }
     if (truncated || closed == Closed.NOTHING || (closesNested && closed != Closed.CALL)) {
@@ -159,14 +165,19 @@ final class ToolCallParser implements CallParser {
       }
       case FUNCTION_CLOSE -> complete(lexer.end());
       case CALL_CLOSE -> wrapped ? complete(lexer.start()) : notACall();
-      case CALL_OPEN, FUNCTION_OPEN ->
-          typer.hasRequired(arguments) ? complete(lexer.start()) : notACall();
+      case CALL_OPEN, FUNCTION_OPEN -> endBeforeParameters(lexer.start());
       case PARAMETER_CLOSE, THINK_OPEN, THINK_CLOSE -> notACall();
     };
   }
 
+  /** An opening tag alone may be a call without arguments, or just be mentioned. */
+  private Verdict endBeforeParameters(int end) {
+    resumeAt = end;
+    return wrapped && typer.hasRequired(arguments) ? Verdict.COMPLETE : Verdict.NOT_A_CALL;
+  }
+
   private Verdict parameterOpened(String parameter) {
-    boolean inPlace = lexer.startsLine();
+    boolean inPlace = isInPlace();
     if (closed == Closed.PARAMETER && !closesNested && mayFollow(parameter)) {
       endValue(valueEnd);
       startValue(parameter);
@@ -175,34 +186,40 @@ final class ToolCallParser implements CallParser {
       startValue(parameter);
     } else {
       reopen();
-      if (inPlace) {
+      nestedInline = inPlace && !lexer.endsLine() ? lexer.end() : NONE;
+      if (inPlace && lexer.endsLine()) {
         nestedParameters++;
       }
     }
     return Verdict.OPEN;
   }
 
-  /** A declared parameter may follow any closing tag; an invented one must be where it belongs. */
+  /** A declared parameter may follow where either tag is in place, an invented one if both are. */
   private boolean mayFollow(String parameter) {
-    return typer.declares(parameter)
-        || !typer.declaresAny()
-        || (parameterClosedInPlace && (lexer.startsLine() || valueStartsInline()));
+    boolean inPlace = isInPlace() || valueStartsInline();
+    boolean expected = typer.declares(parameter) || !typer.declaresAny();
+    return expected ? parameterClosedInPlace || inPlace : parameterClosedInPlace && inPlace;
   }
 
   /** Whether a parameter's opening tag shows that the closing tag before it is missing. */
   private boolean isAwaited(String parameter) {
-    return typer.declares(parameter) && !parameter.equals(key) && !arguments.has(parameter);
+    return (lexer.endsLine() || valueStartsInline())
+        && typer.declares(parameter)
+        && !parameter.equals(key)
+        && !arguments.has(parameter);
   }
 
   private Verdict parameterClosed() {
     reopen();
-    closesNested = nestedParameters > 0;
-    if (closesNested) {
+    boolean inline = nestedInline != NONE && !lexer.hasLineBreak(nestedInline, lexer.start());
+    closesNested = inline || nestedParameters > 0;
+    if (!inline && nestedParameters > 0) {
       nestedParameters--;
     }
+    nestedInline = NONE;
     closed = Closed.PARAMETER;
     valueEnd = lexer.start();
-    parameterClosedInPlace = lexer.startsLine() || valueStartsInline();
+    parameterClosedInPlace = isInPlace() || valueStartsInline();
     return Verdict.OPEN;
   }
 
@@ -211,13 +228,16 @@ final class ToolCallParser implements CallParser {
         || (closed == Closed.CALL && isCertain())) {
       return completeWithValue(valueEnd, lexer.start());
     }
-    if (likelyCallEnd != NONE && lexer.startsLine()) {
+    if (likelyCallEnd != NONE) {
       return completeWithValue(likelyValueEnd, likelyCallEnd);
     }
-    reopen();
-    if (lexer.startsLine()) {
+    if (opensCallInline || isInPlace()) {
       nestedFunctions++;
     }
+    if (opensCallInline) {
+      nestedCalls++;
+    }
+    reopen();
     return Verdict.OPEN;
   }
 
@@ -225,8 +245,9 @@ final class ToolCallParser implements CallParser {
     boolean nested = nestedFunctions > 0 && (closed != Closed.PARAMETER || closesNested);
     if (closed == Closed.PARAMETER) {
       closed = Closed.FUNCTION;
-      functionClosedInPlace = lexer.startsLine();
-      if (!wrapped && !nested && parameterClosedInPlace) {
+      functionClosedInPlace = isInPlace();
+      callEnd = lexer.end();
+      if (!wrapped && !nested && (parameterClosedInPlace || functionClosedInPlace)) {
         return completeWithValue(valueEnd, lexer.end());
       }
     } else {
@@ -243,15 +264,18 @@ final class ToolCallParser implements CallParser {
 
   private Verdict callOpened() {
     if ((closed == Closed.FUNCTION && parameterClosedInPlace && !closesNested)
-        || (closed == Closed.CALL && (isCertain() || (callClosedInPlace && lexer.startsLine())))) {
+        || (closed == Closed.CALL && isCertain())
+        || (closed == Closed.CALL && callClosedInPlace && isInPlace())) {
       return completeWithValue(valueEnd, lexer.start());
     }
-    if (likelyCallEnd != NONE && lexer.startsLine()) {
+    if (likelyCallEnd != NONE) {
       return completeWithValue(likelyValueEnd, likelyCallEnd);
     }
     reopen();
-    if (lexer.startsLine()) {
+    if (isInPlace()) {
       nestedCalls++;
+    } else {
+      opensCallInline = true;
     }
     return Verdict.OPEN;
   }
@@ -275,7 +299,7 @@ final class ToolCallParser implements CallParser {
       closed = Closed.CALL;
     }
     callEnd = lexer.start();
-    callClosedInPlace = lexer.startsLine();
+    callClosedInPlace = isInPlace();
     return isCertain() && !patient ? completeWithValue(valueEnd, callEnd) : Verdict.OPEN;
   }
 
@@ -292,17 +316,32 @@ final class ToolCallParser implements CallParser {
     functionClosedInPlace = false;
   }
 
-  /** Something follows that must not: the closing tags seen last are part of the value. */
+  /** Something follows that must not: the closing tags seen last are probably part of the value. */
   private void reopen() {
-    if (closed == Closed.CALL && isCertain()) {
+    boolean likely =
+        closed == Closed.FUNCTION
+            ? parameterClosedInPlace && functionClosedInPlace && !closesNested
+            : closed == Closed.CALL && isCertain();
+    if (likely) {
+      likelyBlockClosed = closed == Closed.CALL;
       likelyCallEnd = callEnd;
       likelyValueEnd = valueEnd;
     }
     closed = Closed.NOTHING;
+    opensCallInline = false;
   }
 
   private boolean isOutermost() {
     return nestedFunctions == 0 && nestedParameters == 0;
+  }
+
+  /** Whether the current tag starts its line like the tags around it. */
+  private boolean isInPlace() {
+    int indentation = lexer.indentation();
+    boolean ofParameter = lexer.tag() == Tag.PARAMETER_OPEN || lexer.tag() == Tag.PARAMETER_CLOSE;
+    return ofParameter
+        ? indentation == this.indentation
+        : indentation >= 0 && indentation <= this.indentation;
   }
 
   private boolean valueStartsInline() {
@@ -312,9 +351,12 @@ final class ToolCallParser implements CallParser {
   private void startValue(String parameter) {
     key = parameter;
     valueStart = lexer.end();
+    indentation = Math.max(0, lexer.indentation());
     nestedCalls = 0;
     nestedFunctions = 0;
     nestedParameters = 0;
+    nestedInline = NONE;
+    opensCallInline = false;
     closed = Closed.NOTHING;
     likelyCallEnd = NONE;
   }

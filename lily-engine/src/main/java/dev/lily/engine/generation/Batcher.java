@@ -21,6 +21,9 @@ import org.slf4j.LoggerFactory;
 final class Batcher {
   private static final Logger log = LoggerFactory.getLogger(Batcher.class);
 
+  /** Results stay valid only until the pass after the next one is begun. */
+  private static final int MAX_PASSES_IN_FLIGHT = 2;
+
   private final LanguageModel model;
   private final DeviceState device;
   private final StopTokens stopTokens;
@@ -51,7 +54,7 @@ final class Batcher {
     int places = places(model.limits(), options);
     long[] endTokensMasked = stopTokens.maskOfOthers(model.layout().vocabularySize());
     roster = new Roster(model.states(), endTokensMasked, places, options, inbox, counters, clock);
-    for (int i = 0; i < model.maxPassesInFlight(); i++) {
+    for (int i = 0; i < Math.min(model.maxPassesInFlight(), MAX_PASSES_IN_FLIGHT); i++) {
       idlePasses.add(new InFlightPass(places));
     }
   }
@@ -71,8 +74,8 @@ final class Batcher {
    */
   long turn() {
     long now = clock.getAsLong();
-    roster.update(now, inFlight.isEmpty());
     long ended = roster.numEnded();
+    roster.update(now, inFlight.isEmpty());
     boolean submitted = submitPass();
     boolean read = false;
     if (!inFlight.isEmpty() && (idlePasses.isEmpty() || !submitted)) {

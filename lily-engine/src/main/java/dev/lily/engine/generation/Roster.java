@@ -90,6 +90,7 @@ final class Roster {
       endIfCancelledLateOrStalled(running.get(i), now);
     }
     admit(now, idle);
+    show();
   }
 
   private void receive() {
@@ -164,6 +165,7 @@ final class Roster {
     prefilling.add(session);
     session.admit(state, states.device(), endTokensMasked, now);
     log.debug("Request {} is running", session.ticket());
+    endIfCancelledLateOrStalled(session, now);
     return true;
   }
 

@@ -34,7 +34,8 @@ public final class Scheduler {
   private final Batcher batcher;
   private final Thread thread;
 
-  private Scheduler(
+  /** Without starting the thread: {@link #start} does, and tests take the turns themselves. */
+  Scheduler(
       LanguageModel model,
       Tokenizer tokenizer,
       int[] stopTokens,
@@ -152,16 +153,15 @@ public final class Scheduler {
     if (isEngineThread()) {
       throw new IllegalStateException("The engine cannot be closed from its own thread");
     }
-    long graceNanos = Nanos.of(grace);
-    inbox.close(clock.getAsLong() + graceNanos);
+    closeEntrance(grace);
     boolean interrupted = false;
     try {
       while (true) {
         try {
-          return thread.join(STUCK.plusNanos(graceNanos));
+          return thread.join(STUCK.plusNanos(Nanos.of(grace)));
         } catch (InterruptedException e) {
           interrupted = true;
-          inbox.close(clock.getAsLong());
+          closeEntrance(Duration.ZERO);
         }
       }
     } finally {
@@ -169,6 +169,11 @@ public final class Scheduler {
         Thread.currentThread().interrupt();
       }
     }
+  }
+
+  /** Refuses new requests and sets when running ones are ended. */
+  void closeEntrance(Duration grace) {
+    inbox.close(clock.getAsLong() + Nanos.of(grace));
   }
 
   private void run() {
@@ -191,7 +196,8 @@ public final class Scheduler {
     }
   }
 
-  private long turn() {
+  /** As {@link Batcher#turn}; an error outside any request fails all of them. */
+  long turn() {
     try {
       return batcher.turn();
     } catch (Throwable e) {

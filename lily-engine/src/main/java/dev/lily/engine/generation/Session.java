@@ -127,6 +127,7 @@ final class Session {
     try {
       ready = listener.isReady();
     } catch (Throwable e) {
+      ready = false;
       listenerFailed(e);
     }
     if (wasReady && !ready) {

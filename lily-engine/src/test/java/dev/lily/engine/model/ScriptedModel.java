@@ -111,7 +111,7 @@ public final class ScriptedModel implements LanguageModel {
     states = new StatePool(device);
   }
 
-  /** A model for up to 8 sequences of 4096 tokens in total. */
+  /** A model for up to 8 sequences of 4096 tokens each. */
   public static Builder builder(Script script) {
     return new Builder(script);
   }
@@ -123,7 +123,7 @@ public final class ScriptedModel implements LanguageModel {
     private int maxPassesInFlight = 1;
     private int maxSequences = 8;
     private int maxRows = 520;
-    private int pages = 256;
+    private int pages = 8 * 256;
     private int pageTokens = 16;
 
     private Builder(Script script) {

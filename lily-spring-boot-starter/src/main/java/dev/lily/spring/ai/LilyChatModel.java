@@ -40,8 +40,10 @@ import reactor.core.scheduler.Schedulers;
  *
  * <p><b>Errors.</b> Every {@link dev.lily.engine.generation.GenerationException} of the engine
  * reaches the caller as it is. Nothing is retried.
+ *
+ * <p>Not final, so that an application can put advice around the bean.
  */
-public final class LilyChatModel implements ChatModel {
+public class LilyChatModel implements ChatModel {
 
   /** Provider name in observations and in {@code spring.ai.model.chat}. */
   public static final String PROVIDER = "lily";

@@ -15,7 +15,7 @@ import org.springframework.util.unit.DataSize;
  * @param backend Back end that computes: auto takes the best available one, or name one (cpu,
  *     metal).
  * @param contextLength Most tokens of one conversation, prompt and answer together. By default the
- *     model's own limit, or less if memory does not allow it.
+ *     model's own limit, at most 32768, or less if memory does not allow it.
  * @param maxSessions Requests served at the same time. More wait in the queue.
  * @param queueLimit Most requests waiting. Further ones are refused at once.
  * @param prefillChunk Most prompt tokens computed in one pass. Cancellation and other sessions wait

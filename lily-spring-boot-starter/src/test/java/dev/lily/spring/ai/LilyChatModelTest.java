@@ -55,7 +55,7 @@ class LilyChatModelTest {
   private final LilyChatModel model = LilyChatModel.builder(ENGINE).build();
 
   private static LilyChatOptions.Builder greedy() {
-    return LilyChatOptions.builder().temperature(0.0).presencePenalty(0.0).thinking(false);
+    return LilyChatOptions.builder().temperature(0.0).thinking(false);
   }
 
   private static Prompt sum() {
@@ -81,8 +81,7 @@ class LilyChatModelTest {
   }
 
   private static Prompt endlessStory() {
-    return new Prompt(
-        "Tell me a story.", greedy().minTokens(1500).maxTokens(1500).build());
+    return new Prompt("Tell me a story.", greedy().minTokens(1500).maxTokens(1500).build());
   }
 
   private static AssistantMessage message(ChatResponse response) {
@@ -146,10 +145,7 @@ class LilyChatModelTest {
     ChatResponse called = model.call(prompt);
     AtomicReference<ChatResponse> aggregated = new AtomicReference<>();
     Long chunks =
-        new MessageAggregator()
-            .aggregate(model.stream(prompt), aggregated::set)
-            .count()
-            .block();
+        new MessageAggregator().aggregate(model.stream(prompt), aggregated::set).count().block();
     ChatResponse streamed = aggregated.get();
     assertThat(chunks).isPositive();
     assertThat(message(streamed).getText()).isEqualTo(message(called).getText());
@@ -177,8 +173,9 @@ class LilyChatModelTest {
               assertThat(chunk.getMetadata().getId()).startsWith("lily-");
               assertThat(chunk.getMetadata().getModel()).isEqualTo(Nano.NAME);
             });
-    assertThat(chunks).extracting(chunk -> chunk.getMetadata().getId()).containsOnly(
-        chunks.getFirst().getMetadata().getId());
+    assertThat(chunks)
+        .extracting(chunk -> chunk.getMetadata().getId())
+        .containsOnly(chunks.getFirst().getMetadata().getId());
     assertThat(finishReason(chunks.getLast())).isEqualTo("length");
   }
 
@@ -188,8 +185,10 @@ class LilyChatModelTest {
     long before = ENGINE.stats().submitted();
     var stream = model.stream(sum());
     assertThat(ENGINE.stats().submitted()).isEqualTo(before);
-    String first = String.valueOf(stream.map(c -> message(c).getText()).reduce(String::concat).block());
-    String again = String.valueOf(stream.map(c -> message(c).getText()).reduce(String::concat).block());
+    String first =
+        String.valueOf(stream.map(c -> message(c).getText()).reduce(String::concat).block());
+    String again =
+        String.valueOf(stream.map(c -> message(c).getText()).reduce(String::concat).block());
     assertThat(first).isEqualTo("60 - 16 = 44").isEqualTo(again);
     assertThat(ENGINE.stats().submitted()).isEqualTo(before + 2);
   }
@@ -221,8 +220,7 @@ class LilyChatModelTest {
   void takesPortableOptionsOverItsDefaults() {
     LilyChatModel configured = LilyChatModel.builder(ENGINE).options(greedy().build()).build();
     ChatResponse response =
-        configured.call(
-            new Prompt("What is 60 - 16?", ChatOptions.builder().maxTokens(2).build()));
+        configured.call(new Prompt("What is 60 - 16?", ChatOptions.builder().maxTokens(2).build()));
     assertThat(finishReason(response)).isEqualTo("length");
     assertThat(response.getMetadata().getUsage().getCompletionTokens()).isEqualTo(2);
     assertThat(message(response).getMetadata()).doesNotContainKey("reasoningContent");
@@ -230,8 +228,7 @@ class LilyChatModelTest {
 
   @Test
   void takesItsDefaultsWhereThePromptHasNoOptions() {
-    LilyChatModel configured =
-        LilyChatModel.builder(ENGINE).options(greedy().build()).build();
+    LilyChatModel configured = LilyChatModel.builder(ENGINE).options(greedy().build()).build();
     assertThat(configured.call("What is 60 - 16?")).isEqualTo("60 - 16 = 44");
     assertThat(configured.getOptions().getModel()).isEqualTo(Nano.NAME);
   }
@@ -245,14 +242,12 @@ class LilyChatModelTest {
 
   @Test
   void reportsAsManyLogprobsAsTokens() {
-    Prompt prompt =
-        new Prompt("What is 60 - 16?", greedy().logprobs(true).topLogprobs(2).build());
+    Prompt prompt = new Prompt("What is 60 - 16?", greedy().logprobs(true).topLogprobs(2).build());
     ChatResponse called = model.call(prompt);
     ChatResponse last = model.stream(prompt).blockLast();
     for (ChatResponse response : List.of(called, last)) {
       List<?> logprobs = response.getResult().getMetadata().get("logprobs");
-      assertThat(logprobs)
-          .hasSize(response.getMetadata().getUsage().getCompletionTokens());
+      assertThat(logprobs).hasSize(response.getMetadata().getUsage().getCompletionTokens());
     }
   }
 
@@ -262,7 +257,12 @@ class LilyChatModelTest {
     Prompt seeded =
         new Prompt(
             question,
-            LilyChatOptions.builder().temperature(1.0).seed(42L).thinking(false).maxTokens(30).build());
+            LilyChatOptions.builder()
+                .temperature(1.0)
+                .seed(42L)
+                .thinking(false)
+                .maxTokens(30)
+                .build());
     String alone = message(model.call(seeded)).getText();
     List<CompletableFuture<String>> together =
         IntStream.range(0, 4)
@@ -287,7 +287,7 @@ class LilyChatModelTest {
     Prompt topOne =
         new Prompt(
             "Tell me a story.",
-            greedy().temperature(1.0).topK(1).maxTokens(30).build());
+            greedy().temperature(1.0).topK(1).presencePenalty(0.0).maxTokens(30).build());
     Prompt zero = new Prompt("Tell me a story.", greedy().topP(0.1).topK(40).maxTokens(30).build());
     assertThat(message(model.call(topOne)).getText())
         .isEqualTo(message(model.call(zero)).getText());
@@ -317,8 +317,10 @@ class LilyChatModelTest {
             refusal ->
                 StepVerifier.create(model.stream(prompt))
                     .verifyErrorSatisfies(
-                        e -> assertThat(e).isInstanceOf(InvalidRequestException.class)
-                            .hasMessage(refusal.getMessage())));
+                        e ->
+                            assertThat(e)
+                                .isInstanceOf(InvalidRequestException.class)
+                                .hasMessage(refusal.getMessage())));
   }
 
   @Test
@@ -349,9 +351,9 @@ class LilyChatModelTest {
         new Prompt(
             "Tell me a story.",
             greedy().minTokens(1500).maxTokens(1500).timeout(Duration.ofMillis(50)).build());
-    assertThatExceptionOfType(DeadlineExceededException.class)
-        .isThrownBy(() -> model.call(slow));
-    StepVerifier.create(model.stream(slow)).thenConsumeWhile(chunk -> true)
+    assertThatExceptionOfType(DeadlineExceededException.class).isThrownBy(() -> model.call(slow));
+    StepVerifier.create(model.stream(slow))
+        .thenConsumeWhile(chunk -> true)
         .verifyError(DeadlineExceededException.class);
   }
 
@@ -419,9 +421,7 @@ class LilyChatModelTest {
     Map<Usage, Boolean> recorded = new ConcurrentHashMap<>();
     LilyChatModel recording =
         LilyChatModel.builder(ENGINE)
-            .recorder(
-                (usage, timings) ->
-                    recorded.put(usage, timings.firstToken().isPositive()))
+            .recorder((usage, timings) -> recorded.put(usage, timings.firstToken().isPositive()))
             .build();
     recording.call(sum());
     recording.stream(thoughtfulSum()).blockLast();

@@ -65,7 +65,9 @@ class LilyNanoSkillEvaluationTest {
     System.out.println(report);
 
     assertThat(cases.size()).isEqualTo(200);
-    assertThat(total).as("%s%s", report, String.join("\n", misses)).isGreaterThanOrEqualTo(REQUIRED);
+    assertThat(total)
+        .as("%s%s", report, String.join("\n", misses))
+        .isGreaterThanOrEqualTo(REQUIRED);
   }
 
   private static ChatResponse get(Future<ChatResponse> answer)
@@ -96,7 +98,6 @@ class LilyNanoSkillEvaluationTest {
         messages,
         LilyChatOptions.builder()
             .temperature(0.0)
-            .presencePenalty(0.0)
             .thinking(one.get("enable_thinking").booleanValue())
             .maxTokens(420)
             .toolCallbacks(tools)
@@ -131,8 +132,7 @@ class LilyNanoSkillEvaluationTest {
     return AssistantMessage.builder()
         .content(content)
         .properties(
-            Map.of(
-                ChatResponseMapper.REASONING, message.path("reasoning_content").asString("")))
+            Map.of(ChatResponseMapper.REASONING, message.path("reasoning_content").asString("")))
         .toolCalls(calls)
         .build();
   }

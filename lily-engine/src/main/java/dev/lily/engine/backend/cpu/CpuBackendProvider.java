@@ -9,6 +9,7 @@ import dev.lily.engine.backend.BackendProvider;
 import dev.lily.engine.backend.DeviceInfo;
 import dev.lily.engine.backend.cpu.kernel.CpuKernels;
 import dev.lily.engine.backend.cpu.scalar.ScalarKernels;
+import dev.lily.engine.backend.cpu.vector.VectorKernels;
 import java.lang.management.ManagementFactory;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -59,15 +60,16 @@ public final class CpuBackendProvider implements BackendProvider {
               "The vector kernels need the module %s; start Java with %s, or choose scalar kernels"
                   .formatted(VECTOR_MODULE, VECTOR_FLAG));
         }
-        yield ScalarKernels.create();
+        yield VectorKernels.create();
       }
       case "auto" -> {
-        if (!vector) {
-          log.warn(
-              "The module {} is missing, so the slow scalar kernels run; start Java with {}",
-              VECTOR_MODULE,
-              VECTOR_FLAG);
+        if (vector) {
+          yield VectorKernels.create();
         }
+        log.warn(
+            "The module {} is missing, so the slow scalar kernels run; start Java with {}",
+            VECTOR_MODULE,
+            VECTOR_FLAG);
         yield ScalarKernels.create();
       }
       default ->

@@ -13,7 +13,6 @@ import dev.lily.engine.backend.cpu.kernel.DeltaHead;
  */
 final class DeltaUnit {
   private static final int BLOCK_ROWS = 16;
-  private static final int STATE_COLUMNS = 32;
   private static final int PARTS = 3;
   private static final float L2_EPS = 1e-6f;
 
@@ -149,8 +148,9 @@ final class DeltaUnit {
   }
 
   private void recur(long state, int h, int rows) {
-    for (int j = 0; j < valueDim; j += STATE_COLUMNS) {
-      int to = Math.min(valueDim, j + STATE_COLUMNS);
+    int columns = kernels.deltaRule().stateColumns();
+    for (int j = 0; j < valueDim; j += columns) {
+      int to = Math.min(valueDim, j + columns);
       for (int r = 0; r < rows; r++) {
         int query = r * channels;
         int value = query + 2 * keyDim + h * valueDim;

@@ -90,7 +90,7 @@ final class ExpertStack {
       int offset = place * width + from;
       compute.kernels().elementwise().swiglu(gated, raised, offset, to - from);
       if (arrangesDown()) {
-        matmul.arrange(gated, offset, to - from, arranged, offset);
+        matmul.arrange(gated, place * width, width, from, to, arranged, place * width);
       }
     }
   }

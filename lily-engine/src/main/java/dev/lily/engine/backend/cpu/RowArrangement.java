@@ -44,7 +44,10 @@ final class RowArrangement implements WorkerPool.Task {
   public void run(int part, int worker) {
     int end = Math.min(rows, (part + 1) * ROWS_PER_PART);
     for (int r = part * ROWS_PER_PART; r < end; r++) {
-      compute.kernels().matmul().arrange(source, r * columns, columns, arranged, r * columns);
+      compute
+          .kernels()
+          .matmul()
+          .arrange(source, r * columns, columns, 0, columns, arranged, r * columns);
     }
   }
 }

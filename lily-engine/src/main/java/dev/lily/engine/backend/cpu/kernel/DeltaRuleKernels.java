@@ -14,6 +14,9 @@ public interface DeltaRuleKernels {
   void convolve(
       float[] inputs, int row, float[] taps, int kernel, int channels, float[] out, int outOffset);
 
+  /** Value columns whose part of a state is best kept in cache over several rows. */
+  int stateColumns();
+
   /**
    * Advances the state of one value head by one row, for value columns {@code from} to {@code to}:
    *

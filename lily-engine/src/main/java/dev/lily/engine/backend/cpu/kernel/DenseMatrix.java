@@ -32,8 +32,13 @@ public final class DenseMatrix extends CpuMatrix {
 
   @Override
   public void readRow(int matrix, int row, float[] target, int offset) {
-    long at = offset(matrix, row);
-    int end = offset + columns();
+    readTail(matrix, row, 0, target, offset);
+  }
+
+  /** Writes the columns of a row from {@code column} on as fp32. */
+  public void readTail(int matrix, int row, int column, float[] target, int offset) {
+    long at = offset(matrix, row) + (long) column * dtype.bytes();
+    int end = offset + columns() - column;
     switch (dtype) {
       case BF16 -> {
         for (int i = offset; i < end; i++, at += Short.BYTES) {

@@ -12,7 +12,7 @@ import java.lang.foreign.ValueLayout;
  */
 public final class KeyValuePages {
   /** Whole vectors of this many tokens may be read from any key row. */
-  public static final int TOKEN_UNIT = 16;
+  public static final int TOKEN_UNIT = 32;
 
   private final MemorySegment segment;
   private final int headDim;

@@ -15,8 +15,16 @@ public interface MatmulKernels {
    */
   boolean arranges(CpuMatrix matrix);
 
-  /** Puts {@code count} columns of a row into the order that packed codes are unpacked in. */
-  void arrange(float[] row, int offset, int count, float[] target, int targetOffset);
+  /**
+   * Puts columns {@code from ≤ c < to} of a row into the order that packed codes are unpacked in.
+   *
+   * @param offset where the row starts
+   * @param columns of the whole row
+   * @param from a multiple of 32, as is {@code to}
+   * @param targetOffset where the arranged row starts
+   */
+  void arrange(
+      float[] row, int offset, int columns, int from, int to, float[] target, int targetOffset);
 
   /**
    * {@code output[i][o] = matrix[o] · input[i]} for outputs {@code from ≤ o < to} and rows {@code

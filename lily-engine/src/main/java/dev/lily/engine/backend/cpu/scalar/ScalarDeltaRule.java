@@ -20,6 +20,11 @@ final class ScalarDeltaRule implements DeltaRuleKernels {
   }
 
   @Override
+  public int stateColumns() {
+    return 16;
+  }
+
+  @Override
   public void advance(MemorySegment state, long offset, DeltaHead head, int from, int to) {
     float[] vectors = head.vectors();
     int keyDim = head.keyDim();

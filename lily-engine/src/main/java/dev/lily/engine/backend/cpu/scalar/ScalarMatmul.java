@@ -17,8 +17,9 @@ final class ScalarMatmul implements MatmulKernels {
   }
 
   @Override
-  public void arrange(float[] row, int offset, int count, float[] target, int targetOffset) {
-    System.arraycopy(row, offset, target, targetOffset, count);
+  public void arrange(
+      float[] row, int offset, int columns, int from, int to, float[] target, int targetOffset) {
+    System.arraycopy(row, offset + from, target, targetOffset + from, to - from);
   }
 
   @Override

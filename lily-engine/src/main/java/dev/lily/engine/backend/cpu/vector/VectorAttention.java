@@ -1,0 +1,173 @@
+package dev.lily.engine.backend.cpu.vector;
+
+import static dev.lily.engine.backend.cpu.vector.Lanes.FLOATS;
+import static dev.lily.engine.backend.cpu.vector.Lanes.LANES;
+
+import dev.lily.engine.backend.cpu.kernel.AttentionKernels;
+import dev.lily.engine.backend.cpu.kernel.AttentionSpan;
+import dev.lily.engine.backend.cpu.kernel.KeyValuePages;
+import java.util.Arrays;
+import jdk.incubator.vector.FloatVector;
+
+/**
+ * Attention with lanes over tokens for scores and over dimensions for the weighted sum, so that no
+ * sum runs across lanes. The query heads of a KV head go together, four or two at a time, over each
+ * page.
+ */
+final class VectorAttention implements AttentionKernels {
+  @Override
+  public void attend(KeyValuePages pages, AttentionSpan span, float[] partial, int offset) {
+    int headDim = pages.headDim();
+    int size = headDim + PARTIAL_EXTRA;
+    scores(pages, span);
+    for (int h = 0; h < span.numHeads(); h++) {
+      int at = offset + h * size;
+      Arrays.fill(partial, at, at + headDim, 0);
+      softmax(span, h, partial, at + headDim);
+    }
+    for (int from = span.from(); from < span.to(); from += pages.pageTokens()) {
+      addValues(pages, span, from, partial, offset);
+    }
+  }
+
+  /** Scores of every head; the tokens that pad a page get garbage, which the next page replaces. */
+  private static void scores(KeyValuePages pages, AttentionSpan span) {
+    int heads = span.numHeads();
+    int headDim = pages.headDim();
+    int stride = span.scoreStride();
+    for (int from = span.from(); from < span.to(); from += pages.pageTokens()) {
+      int page = span.pages().page(from / pages.pageTokens());
+      long keys = pages.keys(page, span.layer(), span.keyValueHead());
+      int at = from - span.from();
+      int tokens = Math.min(pages.pageTokens(), span.to() - from);
+      for (int t = 0; t < tokens; t += 2 * LANES) {
+        long key = keys + (long) t * Float.BYTES;
+        for (int h = 0; h < heads; ) {
+          int query = span.queryOffset() + h * headDim;
+          int score = h * stride + at + t;
+          if (heads - h >= 4) {
+            AttentionLoops.scores4(pages, key, span, query, score);
+            h += 4;
+          } else {
+            int next = heads - h >= 2 ? 1 : 0;
+            AttentionLoops.scores2(
+                pages, key, span, query, query + next * headDim, score, score + next * stride);
+            h += 2;
+          }
+        }
+      }
+    }
+  }
+
+  /** Replaces a head's scores by {@code exp(s - max)}; leaves max and their sum. */
+  private static void softmax(AttentionSpan span, int head, float[] result, int at) {
+    float[] scores = span.scores();
+    int first = head * span.scoreStride();
+    int tokens = span.to() - span.from();
+    int end = first + (tokens + LANES - 1) / LANES * LANES;
+    Arrays.fill(scores, first + tokens, end, Float.NEGATIVE_INFINITY);
+    FloatVector largest = FloatVector.fromArray(FLOATS, scores, first);
+    for (int i = first + LANES; i < end; i += LANES) {
+      largest = largest.max(FloatVector.fromArray(FLOATS, scores, i));
+    }
+    float max = Lanes.max(largest);
+    FloatVector sum = FloatVector.zero(FLOATS);
+    for (int i = first; i < end; i += LANES) {
+      FloatVector p = VectorMath.exp(FloatVector.fromArray(FLOATS, scores, i).sub(max));
+      p.intoArray(scores, i);
+      sum = sum.add(p);
+    }
+    result[at] = max;
+    result[at + 1] = Lanes.sum(sum);
+  }
+
+  private static void addValues(
+      KeyValuePages pages, AttentionSpan span, int from, float[] partial, int offset) {
+    int heads = span.numHeads();
+    int headDim = pages.headDim();
+    int size = headDim + PARTIAL_EXTRA;
+    int page = span.pages().page(from / pages.pageTokens());
+    long values = pages.values(page, span.layer(), span.keyValueHead());
+    int tokens = Math.min(pages.pageTokens(), span.to() - from);
+    int whole = headDim / (2 * LANES) * (2 * LANES);
+    for (int h = 0; h < heads; ) {
+      int p = h * span.scoreStride() + from - span.from();
+      int sums = offset + h * size;
+      boolean four = heads - h >= 4;
+      int next = heads - h >= 2 ? 1 : 0;
+      for (int d = 0; d < whole; d += 2 * LANES) {
+        long value = values + (long) d * Float.BYTES;
+        if (four) {
+          AttentionLoops.values4(pages, value, tokens, span, p, partial, sums + d, size);
+        } else {
+          AttentionLoops.values2(
+              pages,
+              value,
+              tokens,
+              span,
+              p,
+              p + next * span.scoreStride(),
+              partial,
+              sums + d,
+              sums + next * size + d);
+        }
+      }
+      h += four ? 4 : 2;
+    }
+    for (int h = 0; whole < headDim && h < heads; h++) {
+      int p = h * span.scoreStride() + from - span.from();
+      AttentionLoops.valuesTail(pages, values, tokens, whole, span, p, partial, offset + h * size);
+    }
+  }
+
+  @Override
+  public void merge(
+      float[] partial, int offset, float[] next, int nextOffset, int numHeads, int headDim) {
+    int a = offset;
+    int b = nextOffset;
+    for (int h = 0; h < numHeads; h++, a += headDim + PARTIAL_EXTRA, b += headDim + PARTIAL_EXTRA) {
+      float max = Math.max(partial[a + headDim], next[b + headDim]);
+      float keep = (float) Math.exp(partial[a + headDim] - max);
+      float add = (float) Math.exp(next[b + headDim] - max);
+      FloatVector factor = FloatVector.broadcast(FLOATS, add);
+      int d = 0;
+      for (; d <= headDim - LANES; d += LANES) {
+        FloatVector.fromArray(FLOATS, next, b + d)
+            .fma(factor, FloatVector.fromArray(FLOATS, partial, a + d).mul(keep))
+            .intoArray(partial, a + d);
+      }
+      for (; d < headDim; d++) {
+        partial[a + d] = Math.fma(next[b + d], add, partial[a + d] * keep);
+      }
+      partial[a + headDim + 1] =
+          Math.fma(next[b + headDim + 1], add, partial[a + headDim + 1] * keep);
+      partial[a + headDim] = max;
+    }
+  }
+
+  @Override
+  public void finish(
+      float[] partial,
+      int offset,
+      int numHeads,
+      int headDim,
+      float[] gate,
+      float[] y,
+      int rowOffset) {
+    for (int h = 0; h < numHeads; h++) {
+      int at = offset + h * (headDim + PARTIAL_EXTRA);
+      int out = rowOffset + h * headDim;
+      float sum = partial[at + headDim + 1];
+      int d = 0;
+      for (; d <= headDim - LANES; d += LANES) {
+        FloatVector.fromArray(FLOATS, partial, at + d)
+            .div(sum)
+            .mul(VectorMath.sigmoid(FloatVector.fromArray(FLOATS, gate, out + d)))
+            .intoArray(y, out + d);
+      }
+      for (; d < headDim; d++) {
+        y[out + d] = partial[at + d] / sum * VectorMath.sigmoid(gate[out + d]);
+      }
+    }
+  }
+}

@@ -1,0 +1,12 @@
+package dev.lily.engine.backend.cpu;
+
+import dev.lily.engine.backend.Backend;
+import dev.lily.engine.backend.BackendOptions;
+import dev.lily.engine.backend.contract.BackendContract;
+
+class VectorBackendContractTest extends BackendContract {
+  @Override
+  protected Backend open() {
+    return new CpuBackendProvider().open(new BackendOptions(2, "vector"));
+  }
+}
