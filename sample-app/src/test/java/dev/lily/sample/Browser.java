@@ -10,6 +10,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BooleanSupplier;
 import java.util.logging.Level;
 import java.util.logging.Logger;
@@ -41,6 +42,8 @@ final class Browser implements AutoCloseable {
   private static final Logger DEVTOOLS = Logger.getLogger("org.openqa.selenium.devtools");
 
   private static final Logger CHROMIUM = Logger.getLogger("org.openqa.selenium.chromium");
+
+  private static final AtomicBoolean WARNED = new AtomicBoolean();
 
   private final ChromeDriver driver;
   private final Path profile;
@@ -99,7 +102,9 @@ final class Browser implements AutoCloseable {
     if (Boolean.parseBoolean(System.getenv("LILY_REQUIRE_BROWSER"))) {
       return Assertions.fail(reason);
     }
-    LoggerFactory.getLogger(Browser.class).warn("Browser tests are skipped. {}", reason);
+    if (!WARNED.getAndSet(true)) {
+      LoggerFactory.getLogger(Browser.class).warn("Browser tests are skipped. {}", reason);
+    }
     return Assumptions.abort(reason);
   }
 
