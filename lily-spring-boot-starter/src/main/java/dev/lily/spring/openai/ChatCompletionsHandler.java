@@ -4,7 +4,6 @@ import dev.lily.spring.AnswerRecorder;
 import dev.lily.spring.openai.dto.ChatCompletion;
 import java.time.Duration;
 import java.time.InstantSource;
-import java.util.Arrays;
 import java.util.List;
 import java.util.UUID;
 import org.slf4j.Logger;
@@ -110,7 +109,7 @@ final class ChatCompletionsHandler {
     Flux<byte[]> answer =
         running
             .events()
-            .publishOn(scheduler)
+            .publishOn(scheduler, RunningCompletion.BUFFERED_EVENTS)
             .map(event -> EventFrames.data(chunks.chunks(event)))
             .concatWith(Mono.fromSupplier(() -> end(asked, chunks)))
             .onErrorResume(failure -> Mono.just(failure(identity, failure)));
@@ -126,14 +125,7 @@ final class ChatCompletionsHandler {
   }
 
   private static byte[] end(CompletionRequest asked, CompletionChunkMapper chunks) {
-    if (!asked.includeUsage()) {
-      return EventFrames.done();
-    }
-    byte[] usage = EventFrames.data(List.of(chunks.usageChunk()));
-    byte[] done = EventFrames.done();
-    byte[] both = Arrays.copyOf(usage, usage.length + done.length);
-    System.arraycopy(done, 0, both, usage.length, done.length);
-    return both;
+    return EventFrames.last(asked.includeUsage() ? List.of(chunks.usageChunk()) : List.of());
   }
 
   private static byte[] failure(AnswerIdentity identity, Throwable failure) {

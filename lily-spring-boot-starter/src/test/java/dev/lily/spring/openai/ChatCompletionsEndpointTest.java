@@ -445,6 +445,17 @@ class ChatCompletionsEndpointTest {
   }
 
   @Test
+  void doesNotPassAnAnswerOffAsWholeThatTheEngineCancelled() {
+    EndpointServer server = serve(answer("x"), completed(FinishReason.CANCELLED));
+    assertThat(error(server.post(WHOLE).expectStatus().isEqualTo(500)).path("type").stringValue())
+        .isEqualTo("server_error");
+    SentEvents events = server.events(STREAM);
+    assertThat(events.done()).isFalse();
+    assertThat(events.json().getLast().path("error").path("type").stringValue())
+        .isEqualTo("server_error");
+  }
+
+  @Test
   void endsTheOtherChoicesIfOneFails() {
     ScriptedEngine engine =
         ScriptedEngine.of(
