@@ -182,6 +182,7 @@ void to_host() { lily_switch(&run.current->stack_pointer, run.host); }
 
 void fiber_main() {
   run.kernel->run(run.addresses);
+  run.current->line = 0;
   run.current->state = State::kDone;
   for (;;) to_host();
 }

@@ -1,6 +1,5 @@
 // ---------------------------------------------------------------------------------------------------------------
-// Decode: matrix times a few rows. A simdgroup makes OUTPUTS outputs; lane l takes the 16 columns from 16 (l + 32 i)
-// for i = 0, 1, ..., so an output's sum has one order whatever the kernel's number of rows, outputs or matrices.
+// Decode: matrix times a few rows.
 
 struct MatvecParams {
   uint columns;
@@ -14,120 +13,8 @@ struct MatvecParams {
   float eps;
 };
 
-constant constexpr uint MATVEC_SIMDGROUPS = 8;
-constant constexpr uint CHUNK = 16;                 // columns of a lane
-constant constexpr uint STRIDE = CHUNK * SIMD;      // columns of a simdgroup
+
 constant constexpr uint FUSED_COLUMNS = 4096;       // most columns of a kernel that normalises its input itself
-
-// A column's activation as it is staged: for 4-bit codes column c is scaled by 16^-(c mod 4), so that a code needs to
-// be masked but not shifted. Powers of two: exact.
-static inline bfloat staged(uint format, float x, uint c) {
-  if (format != AFFINE_4) return bfloat(x);
-  const uint j = c % 4;
-  return bfloat(x * (j == 0 ? 1.0f : j == 1 ? 0.0625f : j == 2 ? 0.00390625f : 0.000244140625f));
-}
-static inline float unstaged(uint format, bfloat x, uint c) {
-  if (format != AFFINE_4) return float(x);
-  const uint j = c % 4;
-  return float(x) * (j == 0 ? 1.0f : j == 1 ? 16.0f : j == 2 ? 256.0f : 4096.0f);
-}
-
-static inline float4 codes_4(uint w) { return float4(float(w & 0xFu), float(w & 0xF0u), float(w & 0xF00u), float(w & 0xF000u)); }
-static inline float4 codes_8(uint w) {
-  return float4(float(w & 0xFFu), float((w >> 8) & 0xFFu), float((w >> 16) & 0xFFu), float(w >> 24));
-}
-static inline float sum_of(float4 v) { return (v.x + v.y) + (v.z + v.w); }
-
-// One lane's weights of one output: 16 columns.
-struct Chunk {
-  uint4 codes;
-  float scale;
-  float bias;
-};
-
-template <uint FORMAT>
-static inline Chunk load_chunk(device const uint* codes, device const bfloat* scales, device const bfloat* biases,
-                               ulong row, uint chunk, uint columns, uint group_size) {
-  Chunk w;
-  if (FORMAT == AFFINE_4) {
-    const uint2 c = ((device const uint2*)codes)[row * (columns / CHUNK) + chunk];
-    w.codes = uint4(c.x, c.y, 0u, 0u);
-  } else {
-    w.codes = ((device const uint4*)codes)[row * (columns / CHUNK) + chunk];
-  }
-  const ulong g = row * (columns / group_size) + chunk * CHUNK / group_size;
-  w.scale = float(scales[g]);
-  w.bias = float(biases[g]);
-  return w;
-}
-
-// scale * sum(code x) + bias * sum(x), on top of acc. x: 16 staged activations; sum: theirs, unstaged.
-template <uint FORMAT>
-static inline float add_chunk(Chunk w, threadgroup const bfloat* x, float sum, float acc) {
-  threadgroup const bfloat4* x4 = (threadgroup const bfloat4*)x;
-  const float4 x0 = float4(x4[0]), x1 = float4(x4[1]), x2 = float4(x4[2]), x3 = float4(x4[3]);
-  float4 q;
-  if (FORMAT == AFFINE_4) {
-    q = codes_4(w.codes.x) * x0;
-    q = fma(codes_4(w.codes.x >> 16), x1, q);
-    q = fma(codes_4(w.codes.y), x2, q);
-    q = fma(codes_4(w.codes.y >> 16), x3, q);
-  } else {
-    q = codes_8(w.codes.x) * x0;
-    q = fma(codes_8(w.codes.y), x1, q);
-    q = fma(codes_8(w.codes.z), x2, q);
-    q = fma(codes_8(w.codes.w), x3, q);
-  }
-  return fma(w.scale, sum_of(q), fma(w.bias, sum, acc));
-}
-
-// The same for weights without codes; columns past the end are left out.
-template <uint FORMAT>
-static inline float add_dense(device const uint* values, ulong row, uint c0, uint columns, threadgroup const bfloat* x,
-                              float acc) {
-  for (uint j = 0; j < CHUNK && c0 + j < columns; j++) {
-    const ulong at = row * columns + c0 + j;
-    const float w = FORMAT == DENSE_BF16 ? float(((device const bfloat*)values)[at]) : ((device const float*)values)[at];
-    acc = fma(w, float(x[j]), acc);
-  }
-  return acc;
-}
-
-// Outputs [first, first + OUTPUTS) of one matrix over the staged columns [k0, k0 + staged).
-template <uint FORMAT, uint OUTPUTS, uint ROWS>
-static inline void matvec_block(device const uint* codes, device const bfloat* scales, device const bfloat* biases,
-                                ulong first, uint outputs, uint k0, uint count, uint columns, uint group_size,
-                                threadgroup const bfloat* x, threadgroup const float* sums, uint x_stride, uint lane,
-                                thread float* acc) {
-  for (uint c = lane * CHUNK; c < count; c += STRIDE) {
-    if (FORMAT == AFFINE_4 || FORMAT == AFFINE_8) {
-      Chunk w[OUTPUTS];
-      for (uint o = 0; o < OUTPUTS; o++)
-        w[o] = load_chunk<FORMAT>(codes, scales, biases, min(first + o, ulong(outputs - 1)), (k0 + c) / CHUNK, columns,
-                                  group_size);
-      for (uint r = 0; r < ROWS; r++) {
-        const float sum = sums[(r * x_stride + c) / CHUNK];
-        for (uint o = 0; o < OUTPUTS; o++)
-          acc[o * ROWS + r] = add_chunk<FORMAT>(w[o], x + r * x_stride + c, sum, acc[o * ROWS + r]);
-      }
-    } else {
-      for (uint r = 0; r < ROWS; r++)
-        for (uint o = 0; o < OUTPUTS; o++)
-          acc[o * ROWS + r] = add_dense<FORMAT>(codes, min(first + o, ulong(outputs - 1)), k0 + c, columns,
-                                                x + r * x_stride + c, acc[o * ROWS + r]);
-    }
-  }
-}
-
-// Sums of the staged activations, chunk by chunk.
-static inline void stage_sums(uint format, threadgroup const bfloat* x, threadgroup float* sums, uint chunks, uint tid,
-                              uint threads) {
-  for (uint i = tid; i < chunks; i += threads) {
-    float s = 0.0f;
-    for (uint j = 0; j < CHUNK; j++) s += unstaged(format, x[i * CHUNK + j], j);
-    sums[i] = s;
-  }
-}
 
 // Which matrix, and which of its outputs, a simdgroup works on.
 static inline uint matrix_of(constant MatvecParams& p, uint group, uint per_group, thread uint& first, thread uint& outputs) {
@@ -282,3 +169,59 @@ NORM_MATVEC(norm_matvec_q4_bf16_o4, AFFINE_4, bfloat, 4)
 NORM_MATVEC(norm_matvec_q4_bf16_o2, AFFINE_4, bfloat, 2)
 NORM_MATVEC(norm_matvec_q4_f32_o4, AFFINE_4, float, 4)
 NORM_MATVEC(norm_matvec_q8_f32_o1, AFFINE_8, float, 1)
+
+// ---------------------------------------------------------------------------------------------------------------
+// Prefill: matrix times many rows.
+
+struct GemmParams {
+  uint columns;
+  uint group_size;
+  uint outputs;
+  uint rows;
+};
+
+// out[r] = matrix * x[r]. codes, scales, biases (dense: codes alone); x [rows, columns] bf16; out [rows, outputs] T.
+// A threadgroup of 4 simdgroups, SM by SN, each of 8 FM rows by 8 FN outputs: tiles of 8 FM SM by 8 FN SN.
+// Grid (ceil(outputs / tile outputs), ceil(rows / tile rows)) of 128 threads.
+#define GEMM(NAME, FORMAT, W, T, SM, SN, FM, FN)                                                               \
+  [[max_total_threads_per_threadgroup(128)]] kernel void NAME(                                               \
+      device const uint* codes [[buffer(0)]], device const bfloat* scales [[buffer(1)]],                     \
+      device const bfloat* biases [[buffer(2)]], device const bfloat* x [[buffer(3)]],                       \
+      device T* out [[buffer(4)]], constant GemmParams& p [[buffer(5)]],                                     \
+      uint2 group [[threadgroup_position_in_grid]], uint tid [[thread_index_in_threadgroup]],                \
+      uint lane [[thread_index_in_simdgroup]], uint sg [[simdgroup_index_in_threadgroup]]) {                 \
+    threadgroup W xs[8 * FM * SM * TILE_STRIDE];                                                             \
+    threadgroup W ws[8 * FN * SN * TILE_STRIDE];                                                             \
+    threadgroup float strips[4 * 64 * FN];                                                                   \
+    threadgroup uint source[8 * FM * SM];                                                                    \
+    const uint row0 = group.y * (8 * FM * SM), first = group.x * (8 * FN * SN);                              \
+    const uint m = sg / SN * (8 * FM), n = sg % SN * (8 * FN);                                               \
+    if (tid < 8 * FM * SM) source[tid] = row0 + tid < p.rows ? row0 + tid : NO_ROW;                          \
+    simdgroup_matrix<float, 8, 8> acc[FM * FN];                                                              \
+    for (uint i = 0; i < FM * FN; i++) acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);             \
+    for (uint k0 = 0; k0 < p.columns; k0 += TILE_COLUMNS) {                                                  \
+      threadgroup_barrier(mem_flags::mem_threadgroup);                                                       \
+      stage_rows<W, 8 * FM * SM>(x, source, xs, p.columns, k0, tid);                                         \
+      stage_weights<FORMAT, W, 8 * FN * SN>(codes, scales, biases, ws, 0, first, p.outputs, p.columns,       \
+                                            p.group_size, k0, tid);                                          \
+      threadgroup_barrier(mem_flags::mem_threadgroup);                                                       \
+      multiply_tiles<W, FM, FN>(xs + m * TILE_STRIDE, ws + n * TILE_STRIDE, acc);                            \
+    }                                                                                                        \
+    threadgroup float* strip = strips + sg * (64 * FN);                                                      \
+    for (uint i = 0; i < FM; i++) {                                                                          \
+      spread<FN>(acc + i * FN, strip);                                                                       \
+      for (uint e = lane; e < 64 * FN; e += SIMD) {                                                          \
+        const uint row = row0 + m + 8 * i + e / (8 * FN), output = first + n + e % (8 * FN);                 \
+        if (row < p.rows && output < p.outputs) out[ulong(row) * p.outputs + output] = T(strip[e]);          \
+      }                                                                                                      \
+    }                                                                                                        \
+  }
+#define GEMMS(FORMAT_NAME, FORMAT, W)                                   \
+  GEMM(gemm_##FORMAT_NAME##_bf16_m64, FORMAT, W, bfloat, 2, 2, 4, 4)    \
+  GEMM(gemm_##FORMAT_NAME##_f32_m64, FORMAT, W, float, 2, 2, 4, 4)      \
+  GEMM(gemm_##FORMAT_NAME##_bf16_m16, FORMAT, W, bfloat, 1, 4, 2, 2)    \
+  GEMM(gemm_##FORMAT_NAME##_f32_m16, FORMAT, W, float, 1, 4, 2, 2)
+GEMMS(q4, AFFINE_4, bfloat)
+GEMMS(q8, AFFINE_8, bfloat)
+GEMMS(bf16, DENSE_BF16, bfloat)
+GEMMS(f32, DENSE_F32, float)

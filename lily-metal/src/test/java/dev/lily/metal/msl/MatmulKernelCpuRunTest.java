@@ -215,4 +215,60 @@ class MatmulKernelCpuRunTest {
       assertThat(f32 ? Data.readF32(out) : Data.readBf16(out)).isEqualTo(apart);
     }
   }
+
+  /** One matrix over some rows by a prefill kernel. */
+  private static float[] gemm(
+      CpuKernels kernels, Weights w, float[] x, int rows, int tile, boolean f32) {
+    MemorySegment out =
+        f32 ? Data.poisonedF32(rows * w.outputs()) : Data.poisonedBf16(rows * w.outputs());
+    kernels.dispatch(
+        "gemm_%s_%s_m%d".formatted(w.format().kernelName(), f32 ? "f32" : "bf16", tile),
+        Geometry.of(ceilDiv(w.outputs(), 64), ceilDiv(rows, tile), 1, 128),
+        w.codes(),
+        w.scales(),
+        w.biases(),
+        Data.bf16(x),
+        out,
+        Data.struct(w.columns(), w.groupSize(), w.outputs(), rows));
+    return f32 ? Data.readF32(out) : Data.readBf16(out);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "Q4, 64, 70, 1",
+    "Q4, 320, 100, 66",
+    "Q8, 192, 65, 17",
+    "Q8, 96, 1, 64",
+    "BF16, 1, 1, 1",
+    "BF16, 100, 13, 4",
+    "BF16, 130, 70, 20",
+    "F32, 13, 64, 7",
+    "F32, 1030, 13, 5",
+  })
+  void multipliesManyRows(Format format, int columns, int outputs, int rows) {
+    Data data = new Data(columns * 31L + rows);
+    Weights w = Weights.random(data, format, 1, outputs, columns, 32, 0.5);
+    float[] x = data.uniformBf16(rows * columns, -2, 2);
+    float[] first = null;
+    for (int order : CpuKernels.ORDERS) {
+      float[] out = gemm(Tools.kernels().inOrder(order), w, x, rows, 64, true);
+      check(w, x, rows, out, format == Format.F32 || format == Format.BF16 ? 1e-5 : Data.BF16);
+      assertThat(out).isEqualTo(first == null ? out : first);
+      first = out;
+    }
+    assertThat(gemm(Tools.kernels(), w, x, rows, 16, true)).isEqualTo(first);
+    check(w, x, rows, gemm(Tools.kernels(), w, x, rows, 16, false), 2 * Data.BF16);
+    check(w, x, rows, gemm(Tools.kernels(), w, x, rows, 64, false), 2 * Data.BF16);
+  }
+
+  @Test
+  void givesARowTheSameBitsWhereverItStandsInAPrefill() {
+    Data data = new Data(9);
+    Weights w = Weights.random(data, Format.Q4, 1, 40, 128);
+    float[] x = data.uniformBf16(70 * 128, -2, 2);
+    float[] all = gemm(Tools.kernels(), w, x, 70, 64, true);
+    float[] tail = Arrays.copyOfRange(x, 59 * 128, 70 * 128);
+    assertThat(gemm(Tools.kernels(), w, tail, 11, 16, true))
+        .isEqualTo(Arrays.copyOfRange(all, 59 * 40, 70 * 40));
+  }
 }

@@ -16,7 +16,8 @@ import java.util.stream.Stream;
 /** clang as a Metal compiler: preprocesses, checks and builds the kernels for the CPU. */
 public final class MslToolchain {
   /** The kernels' source files, one per operation family, without {@code .metal}. */
-  static final List<String> FAMILIES = List.of("elementwise", "norm", "matmul");
+  static final List<String> FAMILIES =
+      List.of("elementwise", "norm", "matmul", "delta_rule", "attention", "experts", "sampling");
 
   private static final List<String> NAMES = List.of("clang++-19", "clang++-20", "clang++");
   private static final int LEAST_VERSION = 19;
