@@ -108,6 +108,17 @@ class MatmulKernelCpuRunTest {
     float[] batch = matvec(kernels, w, x, 8, 2, 8, true);
     assertThat(matvec(kernels, w, x, 8, 2, 4, true)).isEqualTo(batch);
     assertThat(matvec(kernels, w, x, 8, 4, 2, true)).isEqualTo(batch);
+    float[] rounded = new float[batch.length];
+    for (int i = 0; i < batch.length; i++) {
+      rounded[i] = Data.toBf16(batch[i]);
+    }
+    assertThat(matvec(kernels, w, x, 8, 2, 8, false)).isEqualTo(rounded);
+    assertThat(matvec(kernels, w, x, 8, 2, 4, false)).isEqualTo(rounded);
+    assertThat(matvec(kernels, w, x, 8, 4, 2, false)).isEqualTo(rounded);
+    for (int o : new int[] {1, 2, 4}) {
+      assertThat(matvec(kernels, w, Arrays.copyOf(x, w.columns()), 1, o, 1, false))
+          .isEqualTo(Arrays.copyOf(rounded, 50));
+    }
     for (int o : new int[] {1, 2, 4}) {
       for (int r = 0; r < 8; r++) {
         float[] row = Arrays.copyOfRange(x, r * w.columns(), (r + 1) * w.columns());

@@ -22,6 +22,7 @@ public final class MslToolchain {
   private static final List<String> NAMES = List.of("clang++-19", "clang++-20", "clang++");
   private static final int LEAST_VERSION = 19;
   private static final Path NATIVE = Path.of("src/test/native/msl");
+  private static final Path TRANSLATOR = Path.of("src/test/java/dev/lily/metal/msl");
 
   private final String clang;
   private final Path work;
@@ -157,39 +158,27 @@ public final class MslToolchain {
 
   record Unit(String name, String source) {}
 
+  private static void appendFiles(Path directory, String pattern, StringBuilder to) {
+    try (Stream<Path> files = Files.walk(directory)) {
+      files.filter(f -> f.toString().matches(pattern)).sorted().forEach(f -> to.append(read(f)));
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
   Path build(String library, List<Unit> units) {
     Path target = work.resolve("lib" + library + ".so");
     StringBuilder everything = new StringBuilder();
     units.forEach(unit -> everything.append(unit.source()));
-    try (Stream<Path> files = Files.walk(NATIVE)) {
-      files
-          .filter(f -> f.toString().matches(".*\\.(h|cpp)"))
-          .sorted()
-          .forEach(f -> everything.append(read(f)));
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
+    appendFiles(NATIVE, ".*\\.(h|cpp)", everything);
+    appendFiles(TRANSLATOR, ".*/Msl\\w+\\.java", everything);
     Path stamp = work.resolve(library + ".stamp");
     String digest =
         Integer.toHexString(everything.toString().hashCode()) + "-" + everything.length();
     if (Files.exists(target) && Files.exists(stamp) && read(stamp).equals(digest)) {
       return target;
     }
-    List<String> objects = new ArrayList<>();
-    for (Unit unit : units) {
-      Path cpp = write(unit.name() + ".run.cpp", preprocess(unit.name(), unit.source()).toRun());
-      // No vectorisation, so that each access in the source is one traced access of its own size.
-      objects.add(
-          compile(
-              cpp,
-              List.of(
-                  "-O1",
-                  "-fno-vectorize",
-                  "-fno-slp-vectorize",
-                  "-ffp-contract=off",
-                  "-fsanitize-coverage=func,trace-loads,trace-stores",
-                  "-w")));
-    }
+    List<String> objects = new ArrayList<>(units.parallelStream().map(this::compile).toList());
     objects.add(
         compile(
             NATIVE.resolve("runtime.cpp"),
@@ -199,6 +188,19 @@ public final class MslToolchain {
     require(run(link));
     write(library + ".stamp", digest);
     return target;
+  }
+
+  // No vectorisation, so that each access in the source is one traced access of its own size.
+  private String compile(Unit unit) {
+    return compile(
+        write(unit.name() + ".run.cpp", preprocess(unit.name(), unit.source()).toRun()),
+        List.of(
+            "-O1",
+            "-fno-vectorize",
+            "-fno-slp-vectorize",
+            "-ffp-contract=off",
+            "-fsanitize-coverage=func,trace-loads,trace-stores",
+            "-w"));
   }
 
   private String compile(Path file, List<String> options) {
