@@ -303,6 +303,79 @@ class AttentionKernelCpuRunTest {
     }
   }
 
+  @ParameterizedTest
+  @CsvSource({"4095", "4096", "4170", "8200"})
+  void decodesOverSplitsOfSeveralTiles(int row) {
+    Layer layer = new Layer(2, 1, 8, 4, 32, row + 1, 0);
+    MemorySegment pages = layer.pages();
+    layer.prepare(0, row, pages);
+    float[] y = layer.decode(row, pages);
+    Data.assertClose(y, layer.expected(row), 2 * Data.BF16);
+    layer.kernels = Tools.kernels().inOrder(CpuKernels.ORDERS[1]);
+    assertThat(layer.decode(row, pages)).isEqualTo(y);
+  }
+
+  @Test
+  void decodesARowAmongOthersAsAlone() {
+    Layer layer = new Layer(4, 2, 16, 8, 16, 90, 0);
+    int[] positions = {89, 20, 64};
+    int pool = layer.maxPages + 1;
+    MemorySegment pages = Data.poisonedBf16(3 * pool * layer.pageStride);
+    int[] tables = new int[3 * layer.maxPages];
+    float[][] alone = new float[3][];
+    float[] gates = new float[3 * 4 * 2 * 16];
+    float[] keys = new float[3 * 2 * 16];
+    float[] values = new float[3 * 2 * 16];
+    for (int r = 0; r < 3; r++) {
+      int sequence = 2 - r;
+      MemorySegment own = layer.pages();
+      layer.prepare(0, positions[r], own);
+      long bytes = 2L * pool * layer.pageStride;
+      MemorySegment.copy(own, 0, pages, sequence * bytes, bytes);
+      int[] table = Data.readInts(layer.tables());
+      for (int i = 0; i < table.length; i++) {
+        tables[sequence * layer.maxPages + i] = sequence * pool + table[i];
+      }
+      alone[r] = layer.decode(positions[r], own);
+      System.arraycopy(layer.queryGate, positions[r] * 128, gates, r * 128, 128);
+      System.arraycopy(layer.key, positions[r] * 32, keys, r * 32, 32);
+      System.arraycopy(layer.value, positions[r] * 32, values, r * 32, 32);
+    }
+    MemorySegment partial = Data.poisonedF32(3 * 2 * 64 * 8 * 16);
+    MemorySegment stats = Data.poisonedF32(3 * 2 * 64 * 8 * 2);
+    MemorySegment y = Data.poisonedBf16(3 * 64);
+    MemorySegment rows = Data.ints(positions);
+    layer.kernels.dispatch(
+        "attention_decode",
+        Geometry.of(2, 2, 3, 256),
+        Data.bf16(gates),
+        Data.bf16(keys),
+        Data.bf16(values),
+        Data.f32(layer.queryGain),
+        Data.f32(layer.keyGain),
+        layer.turns(),
+        rows,
+        Data.ints(2, 1, 0),
+        Data.ints(tables),
+        pages,
+        partial,
+        stats,
+        layer.parameters(3));
+    layer.kernels.dispatch(
+        "attention_merge",
+        Geometry.of(4, 3, 1, 256),
+        partial,
+        stats,
+        Data.bf16(gates),
+        rows,
+        y,
+        layer.parameters(3));
+    float[] together = Data.readBf16(y);
+    for (int r = 0; r < 3; r++) {
+      assertThat(Arrays.copyOfRange(together, r * 64, (r + 1) * 64)).isEqualTo(alone[r]);
+    }
+  }
+
   @Test
   void givesTheSameBitsWhereverThePrefillIsCut() {
     Layer layer = new Layer(4, 2, 24, 8, 8, 45, 0);
