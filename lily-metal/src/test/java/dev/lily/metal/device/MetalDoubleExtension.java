@@ -1,0 +1,52 @@
+package dev.lily.metal.device;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import org.junit.jupiter.api.extension.AfterEachCallback;
+import org.junit.jupiter.api.extension.BeforeAllCallback;
+import org.junit.jupiter.api.extension.BeforeEachCallback;
+import org.junit.jupiter.api.extension.ExtensionContext;
+import org.junit.jupiter.api.extension.ParameterContext;
+import org.junit.jupiter.api.extension.ParameterResolver;
+
+/**
+ * Gives tests the double of Metal, fresh each time. After a test no violation may be left that it
+ * has not taken, no object alive, no autorelease pool open. Skips the class where the double can't
+ * be built.
+ */
+public final class MetalDoubleExtension
+    implements BeforeAllCallback, BeforeEachCallback, AfterEachCallback, ParameterResolver {
+
+  @Override
+  public void beforeAll(ExtensionContext context) {
+    MetalDouble.install();
+  }
+
+  @Override
+  public void beforeEach(ExtensionContext context) {
+    MetalDouble metal = MetalDouble.install();
+    metal.reset();
+    metal.useStubKernels();
+  }
+
+  @Override
+  public void afterEach(ExtensionContext context) {
+    MetalDouble metal = MetalDouble.install();
+    if (context.getExecutionException().isEmpty()) {
+      assertThat(metal.takeViolations()).as("violations").isEmpty();
+      assertThat(metal.get("live")).as("live objects").isZero();
+      assertThat(metal.get("allocated")).as("bytes of buffers").isZero();
+      assertThat(metal.get("pools")).as("open autorelease pools").isZero();
+    }
+  }
+
+  @Override
+  public boolean supportsParameter(ParameterContext parameter, ExtensionContext context) {
+    return parameter.getParameter().getType() == MetalDouble.class;
+  }
+
+  @Override
+  public Object resolveParameter(ParameterContext parameter, ExtensionContext context) {
+    return MetalDouble.install();
+  }
+}
