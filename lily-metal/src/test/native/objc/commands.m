@@ -111,13 +111,13 @@ static struct command *append(DoubleCommandBuffer *commands, enum command_type t
 @implementation DoubleComputeCommandEncoder
 - (void)setComputePipelineState:(DoubleComputePipelineState *)state {
   REQUIRE_OPEN("setComputePipelineState:");
-  if (!is_alive(state, "setComputePipelineState:")) REFUSE("setComputePipelineState: refused");
+  if (!is_alive(state, "setComputePipelineState")) REFUSE("setComputePipelineState: refused");
   pipeline = state;
 }
 - (void)setBuffer:(DoubleBuffer *)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index {
   REQUIRE_OPEN("setBuffer:offset:atIndex:");
   if (index >= LILY_MAX_BUFFERS) REFUSE("setBuffer: index %lu is above 30", index);
-  if (!is_alive(buffer, "setBuffer:")) REFUSE("setBuffer: refused at index %lu", index);
+  if (!is_alive(buffer, "setBuffer")) REFUSE("setBuffer: refused at index %lu", index);
   if (offset >= buffer->length) REFUSE("setBuffer: offset %lu of a buffer of %lu bytes", offset, buffer->length);
   bindings[index] = (struct binding){.buffer = buffer, .offset = offset, .length = buffer->length - offset};
 }

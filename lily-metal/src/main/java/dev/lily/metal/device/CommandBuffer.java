@@ -159,8 +159,10 @@ public final class CommandBuffer implements AutoCloseable {
     }
     discard();
     if (state == State.COMMITTED) {
-      MessageSend.send(id, MetalSelectors.WAIT_UNTIL_COMPLETED);
-      finish();
+      try (AutoreleasePool _ = AutoreleasePool.open()) {
+        MessageSend.send(id, MetalSelectors.WAIT_UNTIL_COMPLETED);
+        finish();
+      }
     }
     state = State.CLOSED;
     owner.remove(this);

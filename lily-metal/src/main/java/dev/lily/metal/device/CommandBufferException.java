@@ -33,8 +33,8 @@ public abstract sealed class CommandBufferException extends MetalException {
   }
 
   /**
-   * Whether later command buffers of this process may still run. Drivers ignore a process that
-   * failed like this a few times, so an owner should count and give up even if true.
+   * Whether later command buffers of this process may be expected to run. False after a watchdog's
+   * kill, too: the driver soon ignores a process that was killed, until it exits.
    */
   public final boolean isDeviceUsable() {
     return deviceUsable;
@@ -46,14 +46,23 @@ public abstract sealed class CommandBufferException extends MetalException {
    */
   static CommandBufferException of(NSError error) {
     String description = error.description();
-    if (description.contains("SubmissionsIgnored")) {
+    if (description.contains("ErrorSubmissionsIgnored")) {
       return new SubmissionsIgnored(error);
     }
-    if (description.contains("ImpactingInteractivity")) {
+    if (description.contains("ErrorImpactingInteractivity")) {
       return new ImpactingInteractivity(error);
     }
-    if (description.contains("InnocentVictim")) {
+    if (description.contains("ErrorInnocentVictim")) {
       return new InnocentVictim(error);
+    }
+    if (description.contains("ErrorTimeout") || description.contains("ErrorHang")) {
+      return new Timeout(error);
+    }
+    if (description.contains("ErrorOutOfMemory")) {
+      return new OutOfMemory(error);
+    }
+    if (description.contains("ErrorPageFault")) {
+      return new PageFault(error);
     }
     return switch ((int) error.code()) {
       case 2 -> new Timeout(error);
@@ -73,7 +82,10 @@ public abstract sealed class CommandBufferException extends MetalException {
     private static final long serialVersionUID = 1L;
 
     private Timeout(NSError error) {
-      super(error, "it ran too long for the watchdog; use smaller prefill chunks", true);
+      super(
+          error,
+          "it ran too long for the watchdog; use smaller prefill chunks, and restart this process",
+          false);
     }
   }
 
@@ -83,7 +95,9 @@ public abstract sealed class CommandBufferException extends MetalException {
 
     private ImpactingInteractivity(NSError error) {
       super(
-          error, "it kept the GPU from the display for too long; use smaller prefill chunks", true);
+          error,
+          "it kept the GPU from the display for too long; use smaller prefill chunks, and restart this process",
+          false);
     }
   }
 

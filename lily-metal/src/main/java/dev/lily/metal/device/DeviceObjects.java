@@ -1,5 +1,6 @@
 package dev.lily.metal.device;
 
+import dev.lily.metal.objc.AutoreleasePool;
 import dev.lily.metal.objc.ObjcObject;
 import java.util.ArrayList;
 import java.util.Iterator;
@@ -54,7 +55,9 @@ final class DeviceObjects {
 
   synchronized void releaseWhenIdle(long object) {
     if (oldestOpenSerial() > lastSerial) {
-      ObjcObject.release(object);
+      try (AutoreleasePool _ = AutoreleasePool.open()) {
+        ObjcObject.release(object);
+      }
     } else {
       retired.add(new Retired(object, lastSerial));
     }

@@ -165,13 +165,15 @@ public final class MetalDevice implements AutoCloseable {
    */
   public MetalBuffer buffer(long byteSize, StorageMode storage) {
     requireBufferSize(byteSize);
-    long buffer =
-        MessageSend.sendForLong(
-            device.id(), MetalSelectors.NEW_BUFFER, byteSize, storage.options());
-    if (buffer == 0) {
-      throw outOfMemory("Allocating a buffer of " + byteSize + " bytes");
+    try (AutoreleasePool _ = AutoreleasePool.open()) {
+      long buffer =
+          MessageSend.sendForLong(
+              device.id(), MetalSelectors.NEW_BUFFER, byteSize, storage.options());
+      if (buffer == 0) {
+        throw outOfMemory("Allocating a buffer of " + byteSize + " bytes");
+      }
+      return MetalBuffer.allocated(objects, buffer, byteSize, storage);
     }
-    return MetalBuffer.allocated(objects, buffer, byteSize, storage);
   }
 
   /**
@@ -190,18 +192,20 @@ public final class MetalDevice implements AutoCloseable {
     }
     long wholePages = (memory.byteSize() + pageBytes - 1) / pageBytes * pageBytes;
     requireBufferSize(wholePages);
-    long buffer =
-        MessageSend.sendForLong(
-            device.id(),
-            MetalSelectors.NEW_BUFFER_NO_COPY,
-            memory.address(),
-            wholePages,
-            StorageMode.SHARED.options(),
-            0);
-    if (buffer == 0) {
-      throw outOfMemory("Wrapping " + memory.byteSize() + " bytes of memory without a copy");
+    try (AutoreleasePool _ = AutoreleasePool.open()) {
+      long buffer =
+          MessageSend.sendForLong(
+              device.id(),
+              MetalSelectors.NEW_BUFFER_NO_COPY,
+              memory.address(),
+              wholePages,
+              StorageMode.SHARED.options(),
+              0);
+      if (buffer == 0) {
+        throw outOfMemory("Wrapping " + memory.byteSize() + " bytes of memory without a copy");
+      }
+      return MetalBuffer.wrapping(objects, buffer, memory);
     }
-    return MetalBuffer.wrapping(objects, buffer, memory);
   }
 
   private void requireBufferSize(long byteSize) {
@@ -261,13 +265,15 @@ public final class MetalDevice implements AutoCloseable {
    * @param maxCommandBuffers most command buffers begun and not completed at one time
    */
   public CommandQueue queue(int maxCommandBuffers) {
-    long queue =
-        MessageSend.sendForLong(device.id(), MetalSelectors.NEW_COMMAND_QUEUE, maxCommandBuffers);
-    if (queue == 0) {
-      throw new DeviceUnavailableException(
-          "Making a command queue: the GPU '" + name + "' gave none");
+    try (AutoreleasePool _ = AutoreleasePool.open()) {
+      long queue =
+          MessageSend.sendForLong(device.id(), MetalSelectors.NEW_COMMAND_QUEUE, maxCommandBuffers);
+      if (queue == 0) {
+        throw new DeviceUnavailableException(
+            "Making a command queue: the GPU '" + name + "' gave none");
+      }
+      return new CommandQueue(objects, queue, this, maxCommandBuffers);
     }
-    return new CommandQueue(objects, queue, this, maxCommandBuffers);
   }
 
   /**
@@ -307,8 +313,10 @@ public final class MetalDevice implements AutoCloseable {
     if (device.isClosed()) {
       return;
     }
-    objects.close();
-    device.close();
+    try (AutoreleasePool _ = AutoreleasePool.open()) {
+      objects.close();
+      device.close();
+    }
     arena.close();
   }
 

@@ -1,5 +1,6 @@
 package dev.lily.metal.device;
 
+import dev.lily.metal.objc.AutoreleasePool;
 import dev.lily.metal.objc.MessageSend;
 
 /**
@@ -21,17 +22,23 @@ public final class ResidencySet extends DeviceObject {
 
   /** Makes additions and removals count. */
   public void commit() {
-    MessageSend.send(id(), MetalSelectors.COMMIT_RESIDENCY);
+    try (AutoreleasePool _ = AutoreleasePool.open()) {
+      MessageSend.send(id(), MetalSelectors.COMMIT_RESIDENCY);
+    }
   }
 
   /** Wires the set's memory now instead of at its first use. */
   public void request() {
-    MessageSend.send(id(), MetalSelectors.REQUEST_RESIDENCY);
+    try (AutoreleasePool _ = AutoreleasePool.open()) {
+      MessageSend.send(id(), MetalSelectors.REQUEST_RESIDENCY);
+    }
   }
 
   /** Lets the system take the memory back. */
   public void end() {
-    MessageSend.send(id(), MetalSelectors.END_RESIDENCY);
+    try (AutoreleasePool _ = AutoreleasePool.open()) {
+      MessageSend.send(id(), MetalSelectors.END_RESIDENCY);
+    }
   }
 
   /** Bytes of all buffers in the set. */

@@ -6,7 +6,7 @@ import java.util.Locale;
  * The shape in which a message's arguments travel: V nothing, L one machine word (object, pointer,
  * integer), Z a BOOL, D a double, S a struct of three words, R a range of two words. Result first.
  */
-enum Signature {
+public enum Signature {
   V,
   V_L,
   V_LL,

@@ -17,6 +17,9 @@ import org.junit.jupiter.api.extension.ParameterResolver;
 public final class MetalDoubleExtension
     implements BeforeAllCallback, BeforeEachCallback, AfterEachCallback, ParameterResolver {
 
+  private long liveBefore;
+  private long allocatedBefore;
+
   @Override
   public void beforeAll(ExtensionContext context) {
     MetalDouble.install();
@@ -27,6 +30,8 @@ public final class MetalDoubleExtension
     MetalDouble metal = MetalDouble.install();
     metal.reset();
     metal.useStubKernels();
+    liveBefore = metal.get("live");
+    allocatedBefore = metal.get("allocated");
   }
 
   @Override
@@ -34,8 +39,8 @@ public final class MetalDoubleExtension
     MetalDouble metal = MetalDouble.install();
     if (context.getExecutionException().isEmpty()) {
       assertThat(metal.takeViolations()).as("violations").isEmpty();
-      assertThat(metal.get("live")).as("live objects").isZero();
-      assertThat(metal.get("allocated")).as("bytes of buffers").isZero();
+      assertThat(metal.get("live")).as("live objects").isEqualTo(liveBefore);
+      assertThat(metal.get("allocated")).as("bytes of buffers").isEqualTo(allocatedBefore);
       assertThat(metal.get("pools")).as("open autorelease pools").isZero();
     }
   }
