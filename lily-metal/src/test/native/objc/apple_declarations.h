@@ -84,7 +84,6 @@ typedef struct { NSInteger majorVersion; NSInteger minorVersion; NSInteger patch
 @end
 
 @protocol MTLBuffer
-@property (readonly) NSUInteger length;
 - (void *)contents;
 @end
 

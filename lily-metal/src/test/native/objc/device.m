@@ -11,15 +11,13 @@ enum { PRIVATE = 0x20, POISONED_BYTES = 64 << 20 };
 
 @implementation DoubleResource
 - (void)setLabel:(NSString *)label {
+  is_alive(label, "setLabel");
 }
 @end
 
 @implementation DoubleBuffer
 - (void *)contents {
   return shared ? memory : NULL;
-}
-- (NSUInteger)length {
-  return length;
 }
 - (void)dealloc {
   count(COUNT_ALLOCATED, -(long)length);

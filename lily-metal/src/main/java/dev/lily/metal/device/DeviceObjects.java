@@ -86,11 +86,15 @@ final class DeviceObjects {
     return oldest;
   }
 
-  /** Waits for the work in flight, then releases everything: queues last. */
-  void close() {
+  /** Drops what is being recorded and waits for the work in flight. */
+  void closeCommandBuffers() {
     for (CommandBuffer buffer : copyOf(commandBuffers)) {
       buffer.close();
     }
+  }
+
+  /** Releases everything once no command buffer is open: queues last. */
+  void close() {
     List<DeviceObject> open = copyOf(objects).reversed();
     for (DeviceObject object : open) {
       if (!(object instanceof CommandQueue)) {

@@ -1,6 +1,8 @@
 package dev.lily.metal.device;
 
+import dev.lily.metal.objc.AutoreleasePool;
 import dev.lily.metal.objc.MessageSend;
+import dev.lily.metal.objc.NSString;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
@@ -67,6 +69,14 @@ public final class MetalBuffer extends DeviceObject {
       throw new IllegalStateException("Reading a " + this + " with private storage");
     }
     return contents;
+  }
+
+  /** Names the buffer in Apple's debugging tools. */
+  public void setLabel(String label) {
+    try (AutoreleasePool _ = AutoreleasePool.open();
+        NSString string = NSString.of(label)) {
+      MessageSend.send(id(), MetalSelectors.SET_LABEL, string.id());
+    }
   }
 
   @Override

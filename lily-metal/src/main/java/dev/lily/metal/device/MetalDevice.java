@@ -313,6 +313,7 @@ public final class MetalDevice implements AutoCloseable {
     if (device.isClosed()) {
       return;
     }
+    objects.closeCommandBuffers(); // outside a pool of ours: a recording has one of its own
     try (AutoreleasePool _ = AutoreleasePool.open()) {
       objects.close();
       device.close();

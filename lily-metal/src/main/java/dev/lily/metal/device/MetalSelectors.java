@@ -49,7 +49,6 @@ public final class MetalSelectors {
       Selector.of(PIPELINE, "staticThreadgroupMemoryLength", "Q");
 
   static final Selector CONTENTS = Selector.of("MTLBuffer", "contents", "^v");
-  static final Selector LENGTH = Selector.of("MTLBuffer", "length", "Q");
   static final Selector SET_LABEL = Selector.of("MTLResource", "setLabel:", "v@");
 
   static final Selector COMMAND_BUFFER_UNRETAINED =
@@ -119,7 +118,6 @@ public final class MetalSelectors {
           THREAD_EXECUTION_WIDTH,
           STATIC_THREADGROUP_MEMORY_LENGTH,
           CONTENTS,
-          LENGTH,
           SET_LABEL,
           COMMAND_BUFFER_UNRETAINED,
           ADD_RESIDENCY_SET,

@@ -221,12 +221,12 @@ class DoubleValidationTest extends MetalTestCase {
     MessageSend.send(gpu.queue.id(), MetalSelectors.END_ENCODING);
     long buffer = newBuffer();
     ObjcObject.release(buffer);
-    assertThat(MessageSend.sendForLong(buffer, MetalSelectors.LENGTH)).isZero();
+    assertThat(MessageSend.sendForLong(buffer, MetalSelectors.CONTENTS)).isZero();
     ObjcObject.release(buffer);
     assertThat(metal.takeViolations())
         .containsExactly(
             "DoubleCommandQueue has no method endEncoding",
-            "message length to a released DoubleBuffer",
+            "message contents to a released DoubleBuffer",
             "release: the DoubleBuffer was released");
   }
 
@@ -242,7 +242,7 @@ class DoubleValidationTest extends MetalTestCase {
 
   @Test
   void answersNilWithZero() {
-    assertThat(MessageSend.sendForLong(0, MetalSelectors.LENGTH)).isZero();
+    assertThat(MessageSend.sendForLong(0, MetalSelectors.CONTENTS)).isZero();
     assertThat(MessageSend.sendForBoolean(0, MetalSelectors.HAS_UNIFIED_MEMORY)).isFalse();
     assertThat(MessageSend.sendForDouble(0, MetalSelectors.GPU_START_TIME)).isZero();
   }

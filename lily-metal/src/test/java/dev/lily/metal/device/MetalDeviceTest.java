@@ -92,6 +92,7 @@ class MetalDeviceTest {
       assertThatIllegalStateException()
           .isThrownBy(hidden::contents)
           .withMessageContaining("private");
+      shared.setLabel("layers.3.scratch");
       MemorySegment contents = shared.contents();
       shared.close();
       shared.close();
