@@ -44,10 +44,9 @@ struct lily_kernel_info {
   const struct lily_buffer_info *buffers;
 };
 
-/* All kernels, sorted by name; lily_num_kernels entries. Also by function for callers through FFM. */
-extern const struct lily_kernel_info *const lily_kernels;
-extern const uint32_t lily_num_kernels;
-const struct lily_kernel_info *lily_kernel_at(uint32_t index);
+/* All kernels, sorted by name. */
+uint32_t lily_kernel_count(void);
+const struct lily_kernel_info *lily_kernel_at(uint32_t index);           /* NULL past the last */
 const struct lily_kernel_info *lily_find_kernel(const char *name); /* NULL if unknown */
 
 /* Order in which the threads between two barriers, and the threadgroups of the grid, run. */
@@ -67,7 +66,8 @@ enum lily_status {
   LILY_OUT_OF_BOUNDS = 3,      /* outside every buffer, threadgroup array and stack */
   LILY_MISALIGNED = 4,
   LILY_DIVERGENCE = 5,         /* a barrier or simdgroup operation that not all of its threads reach */
-  LILY_RACE = 6,               /* two threads met in threadgroup memory without a barrier between them */
+  LILY_RACE = 6,               /* two threads met in threadgroup memory without a barrier between them, or (with
+                                  LILY_ISOLATE_BUFFERS) two threadgroups in a buffer */
   LILY_WRITE_TO_READ_ONLY = 7
 };
 
@@ -76,7 +76,7 @@ struct lily_range {
   uint64_t end;   /* exclusive */
 };
 
-/* Sorted, disjoint ranges, exact to 4 bytes; memory belongs to the library until the next lily_run_kernel. */
+/* Sorted, disjoint ranges, exact to 2 bytes; memory belongs to the library until the next lily_run_kernel. */
 struct lily_touched {
   const struct lily_range *reads;
   const struct lily_range *writes;
