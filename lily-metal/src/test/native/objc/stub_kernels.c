@@ -24,15 +24,14 @@ static const struct lily_kernel_info KERNELS[] = {
     {.name = "stub_scale", .num_buffers = 2, .uses_threadgroup_block = 1, .static_threadgroup_bytes = 64,
      .max_threads = 256, .buffers = SCALE},
 };
-const struct lily_kernel_info *const lily_kernels = KERNELS;
-const uint32_t lily_num_kernels = sizeof KERNELS / sizeof *KERNELS;
+uint32_t lily_kernel_count(void) { return sizeof KERNELS / sizeof *KERNELS; }
 
 const struct lily_kernel_info *lily_kernel_at(uint32_t index) {
-  return index < lily_num_kernels ? &KERNELS[index] : NULL;
+  return index < lily_kernel_count() ? &KERNELS[index] : NULL;
 }
 
 const struct lily_kernel_info *lily_find_kernel(const char *name) {
-  for (uint32_t i = 0; i < lily_num_kernels; i++) {
+  for (uint32_t i = 0; i < lily_kernel_count(); i++) {
     if (!strcmp(KERNELS[i].name, name)) return &KERNELS[i];
   }
   return NULL;

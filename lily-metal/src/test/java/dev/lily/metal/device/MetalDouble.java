@@ -4,6 +4,7 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import dev.lily.metal.msl.MslToolchain;
 import dev.lily.metal.objc.ObjcRuntime;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
@@ -81,6 +82,19 @@ public final class MetalDouble {
   public void useStubKernels() {
     useKernels(
         NativeTools.sharedLibrary("libstubkernels.so", List.of("stub_kernels.c"), List.of()));
+  }
+
+  /**
+   * The kernels of the back end.
+   *
+   * @throws org.opentest4j.TestAbortedException if they can't be built on this machine
+   */
+  public void useKernels() {
+    Optional<MslToolchain> toolchain = MslToolchain.find(Path.of("target", "msl"));
+    if (toolchain.isEmpty()) {
+      NativeTools.skip("The kernels can't be built here; install the package clang-19");
+    }
+    useKernels(toolchain.orElseThrow().buildLibrary());
   }
 
   /** Takes kernels from a CPU build of them. */
