@@ -172,6 +172,10 @@ static struct command *append(DoubleCommandBuffer *commands, enum command_type t
               wanted->alignment);
     return false;
   }
+  if (bound->buffer && !bound->buffer->writable && (wanted->access & LILY_WRITE)) {
+    violation("%s: index %u (%s) is written, but wraps read-only memory", kernel->name, index, wanted->name);
+    return false;
+  }
   if (bound->bytes && (wanted->access & LILY_WRITE)) {
     violation("%s: index %u (%s) is written, but setBytes: bound it", kernel->name, index, wanted->name);
     return false;

@@ -158,6 +158,12 @@ int double_load_kernels(const char *path) {
   return -1;
 }
 
+/* A whole application can run on the double: the kernels then come from the environment. */
+__attribute__((constructor)) static void load_kernels_of_environment(void) {
+  const char *path = getenv("LILY_METAL_DOUBLE_KERNELS");
+  if (path && double_load_kernels(path)) fprintf(stderr, "Metal double: %s\n", kernels_error);
+}
+
 const struct lily_kernel_info *find_kernel(const char *name) { return find ? find(name) : NULL; }
 
 int run_kernel(const char *name, void *const *buffers, const uint64_t *buffer_bytes, uint64_t threadgroup_bytes,

@@ -1,5 +1,6 @@
 /* Device, buffers, libraries, pipelines, residency sets. */
 #define _GNU_SOURCE
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -25,6 +26,23 @@ enum { PRIVATE = 0x20, POISONED_BYTES = 64 << 20 };
   [super dealloc];
 }
 @end
+
+/* Whether a page may be written: a mapped file of weights may not. */
+static bool is_writable(const void *address) {
+  FILE *maps = fopen("/proc/self/maps", "r");
+  char line[512], mode[5];
+  bool writable = false;
+  while (maps && fgets(line, sizeof line, maps)) {
+    uintptr_t begin, end;
+    if (sscanf(line, "%lx-%lx %4s", &begin, &end, mode) != 3) continue;
+    if ((uintptr_t)address >= begin && (uintptr_t)address < end) {
+      writable = mode[1] == 'w';
+      break;
+    }
+  }
+  if (maps) fclose(maps);
+  return writable;
+}
 
 @interface MTLCompileOptions : NSObject {
  @public
@@ -179,6 +197,7 @@ enum { PRIVATE = 0x20, POISONED_BYTES = 64 << 20 };
   buffer->memory = memory;
   buffer->length = length;
   buffer->shared = !(options & PRIVATE);
+  buffer->writable = is_writable(memory);
   count(COUNT_ALLOCATED, (long)length);
   return buffer;
 }

@@ -17,7 +17,10 @@
 
 /* ---- for the tests -------------------------------------------------------------------------------------------- */
 
-/* Loads a CPU build of kernels (lily_kernel_abi.h); 0, or -1 with the reason in double_text("kernels"). */
+/*
+ * Loads a CPU build of kernels (lily_kernel_abi.h); 0, or -1 with the reason in double_text("kernels"). The variable
+ * LILY_METAL_DOUBLE_KERNELS of the environment names one to load at the start.
+ */
 int double_load_kernels(const char *path);
 
 /* Forgets violations, notes, counters and armed failures, restores settings, frees released objects. */

@@ -17,7 +17,7 @@ enum { MAX_THREADGROUP_BYTES = 32768 };
  @public
   char *memory;
   NSUInteger length;
-  bool owned, shared;
+  bool owned, shared, writable;
 }
 @end
 

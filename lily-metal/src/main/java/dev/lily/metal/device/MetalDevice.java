@@ -26,7 +26,7 @@ public final class MetalDevice implements AutoCloseable {
 
   private static final long MEBIBYTE = 1 << 20;
 
-  private final Handle device;
+  private final DeviceHandle device;
   private final DeviceObjects objects = new DeviceObjects();
   private final Arena arena = Arena.ofShared();
   private final String name;
@@ -34,13 +34,13 @@ public final class MetalDevice implements AutoCloseable {
   private final long maxThreadgroupBytes;
 
   /** The device's own reference; the device is the owner and belongs to nobody. */
-  private static final class Handle extends ObjcObject {
-    Handle(long owned) {
+  private static final class DeviceHandle extends ObjcObject {
+    DeviceHandle(long owned) {
       super(owned);
     }
   }
 
-  private MetalDevice(Handle device) {
+  private MetalDevice(DeviceHandle device) {
     this.device = device;
     try (AutoreleasePool _ = AutoreleasePool.open()) {
       this.name = NSString.read(MessageSend.sendForLong(device.id(), MetalSelectors.DEVICE_NAME));
@@ -66,7 +66,7 @@ public final class MetalDevice implements AutoCloseable {
               + MIN_MACOS
               + ". Update it, or use the CPU back end.");
     }
-    Handle handle = new Handle(findDevice());
+    DeviceHandle handle = new DeviceHandle(findDevice());
     try {
       MetalDevice device = new MetalDevice(handle);
       device.requireUsable();

@@ -7,12 +7,17 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import dev.lily.metal.objc.AutoreleasePool;
 import dev.lily.metal.objc.MessageSend;
 import dev.lily.metal.objc.ObjcObject;
+import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.function.LongConsumer;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestFactory;
+import org.junit.jupiter.api.io.TempDir;
 
 /**
  * What Metal's validation layer refuses, the double refuses: sent past the wrappers' own checks.
@@ -156,6 +161,24 @@ class DoubleValidationTest extends MetalTestCase {
                 DynamicTest.dynamicTest(
                     refusal.violation(),
                     () -> assertThat(encode(refusal.messages())).contains(refusal.violation())));
+  }
+
+  @Test
+  void refusesToWriteAMappedFile(@TempDir Path folder) throws IOException {
+    Path file = folder.resolve("weights");
+    Files.write(file, new byte[4096]);
+    try (FileChannel channel = FileChannel.open(file)) {
+      MetalBuffer weights =
+          gpu.device.wrap(channel.map(FileChannel.MapMode.READ_ONLY, 0, 4096, arena));
+      String violations =
+          encode(
+              e -> {
+                bindAdd(e);
+                MessageSend.send(e, MetalSelectors.SET_BUFFER, weights.id(), 0, 2);
+                dispatch(e, 1, 32);
+              });
+      assertThat(violations).contains("index 2 (out) is written, but wraps read-only memory");
+    }
   }
 
   @Test

@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.BeforeAllCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
+import org.junit.jupiter.api.extension.ConditionEvaluationResult;
+import org.junit.jupiter.api.extension.ExecutionCondition;
 import org.junit.jupiter.api.extension.ExtensionContext;
 import org.junit.jupiter.api.extension.ParameterContext;
 import org.junit.jupiter.api.extension.ParameterResolver;
@@ -15,10 +17,25 @@ import org.junit.jupiter.api.extension.ParameterResolver;
  * be built.
  */
 public final class MetalDoubleExtension
-    implements BeforeAllCallback, BeforeEachCallback, AfterEachCallback, ParameterResolver {
+    implements ExecutionCondition,
+        BeforeAllCallback,
+        BeforeEachCallback,
+        AfterEachCallback,
+        ParameterResolver {
 
   private long liveBefore;
   private long allocatedBefore;
+
+  /** A condition, unlike an aborted set-up of a class, counts as a skip in the build's summary. */
+  @Override
+  public ConditionEvaluationResult evaluateExecutionCondition(ExtensionContext context) {
+    if (context.getTestMethod().isPresent() || NativeTools.isRequired()) {
+      return ConditionEvaluationResult.enabled("decided for the class");
+    }
+    return NativeTools.missingTool()
+        .map(ConditionEvaluationResult::disabled)
+        .orElseGet(() -> ConditionEvaluationResult.enabled("the double can be built"));
+  }
 
   @Override
   public void beforeAll(ExtensionContext context) {

@@ -6,6 +6,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.stream.Stream;
 import org.opentest4j.TestAbortedException;
 
@@ -42,33 +43,39 @@ final class NativeTools {
   }
 
   private static void requireTools() {
-    String missing = missingTool();
-    if (missing == null) {
-      return;
+    Optional<String> missing = missingTool();
+    if (missing.isPresent()) {
+      skip("The Metal double can't be built here: " + missing.get());
     }
-    skip("The Metal double can't be built here: " + missing);
   }
 
   /** Skips the test, or fails it where the tools are required. */
   static void skip(String message) {
-    if (Boolean.parseBoolean(System.getenv(REQUIRE))) {
+    if (isRequired()) {
       throw new AssertionError(message + " (" + REQUIRE + " is set)");
     }
     throw new TestAbortedException(message);
   }
 
-  private static String missingTool() {
+  /** What this machine lacks to build the double. */
+  static Optional<String> missingTool() {
     String platform = System.getProperty("os.name") + " " + System.getProperty("os.arch");
     if (!platform.equals("Linux amd64")) {
-      return "it is for Linux on x86-64; this is " + platform;
+      return Optional.of("it is for Linux on x86-64; this is " + platform);
     }
     try {
       String output =
           run(List.of("gcc", "-x", "objective-c", "-include", "objc/objc.h", "-fsyntax-only", "-"));
-      return output.isEmpty() ? null : "gcc has no Objective-C; install the package gobjc";
+      return output.isEmpty()
+          ? Optional.empty()
+          : Optional.of("gcc has no Objective-C; install the package gobjc");
     } catch (IOException e) {
-      return "gcc was not found; install the packages gcc and gobjc";
+      return Optional.of("gcc was not found; install the packages gcc and gobjc");
     }
+  }
+
+  static boolean isRequired() {
+    return Boolean.parseBoolean(System.getenv(REQUIRE));
   }
 
   private static boolean isCurrent(Path output) throws IOException {
