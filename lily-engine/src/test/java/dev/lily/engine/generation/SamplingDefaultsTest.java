@@ -61,6 +61,18 @@ class SamplingDefaultsTest {
   }
 
   @Test
+  void greedyRequestsTakeNeitherProfileNorCheckpoint() {
+    SamplingOptions application = SamplingOptions.builder().frequencyPenalty(0.5).build();
+    SamplingParameters p = complete(SamplingOptions.GREEDY, application, false);
+    assertThat(p.temperature()).isZero();
+    assertThat(p.presencePenalty()).isZero();
+    assertThat(p.minP()).isZero();
+    assertThat(p.frequencyPenalty()).isEqualTo(0.5f);
+    assertThat(complete(SamplingOptions.NONE, SamplingOptions.GREEDY, false).presencePenalty())
+        .isZero();
+  }
+
+  @Test
   void drawsASeedForEachRequestThatNamesNone() {
     assertThat(complete(SamplingOptions.NONE, SamplingOptions.NONE, true).seed()).isEqualTo(100);
     assertThat(complete(SamplingOptions.NONE, SamplingOptions.NONE, true).seed()).isEqualTo(101);

@@ -10,7 +10,8 @@ final class KernelPaths {
     if (ModuleLayer.boot().findModule("jdk.incubator.vector").isPresent()) {
       return Stream.of("scalar", "vector");
     }
-    System.out.println("jdk.incubator.vector is not in this JVM: the vector kernels are not tested");
+    System.out.println(
+        "jdk.incubator.vector is not in this JVM: the vector kernels are not tested");
     return Stream.of("scalar");
   }
 }
