@@ -58,7 +58,7 @@ export async function describeEngine() {
   return {
     up: models !== null && (lily?.status ?? "UP") === "UP",
     model: models?.data?.[0]?.id ?? null,
-    backend: lily ? backendInWords(lily.details) : "",
+    backend: lily?.details ? backendInWords(lily.details) : "",
   };
 }
 

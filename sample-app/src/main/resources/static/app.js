@@ -12,6 +12,8 @@ const EXAMPLES = [
   { kind: "Reasoning", text: "Sort these numbers: 42, 7, 99", thinking: true },
 ];
 
+const RETRY_MILLIS = 5000;
+
 const $ = (id) => document.getElementById(id);
 const [prompt, thinking, weather, temperature] = ["prompt", "thinking", "weather", "temperature"].map($);
 const [send, stop, newChat, scroll, log, welcome, status] =
@@ -31,6 +33,9 @@ function showEngine(engine) {
   $("caution").textContent = tiny
     ? "lily-nano is a tiny demonstration model with a few trained skills."
     : "";
+  if (!engine.up) {
+    setTimeout(async () => showEngine(await describeEngine()), RETRY_MILLIS);
+  }
   return tiny;
 }
 

@@ -52,18 +52,20 @@ export class Conversation {
 async function receive(request, reply, view, signal) {
   const started = performance.now();
   let first = null;
-  let last = null;
+  let last = started;
   let finish = null;
   let usage = null;
   const calls = [];
   for await (const chunk of streamCompletion(request, signal)) {
     usage = chunk.usage ?? usage;
     const choice = chunk.choices?.[0];
-    finish = choice?.finish_reason ?? finish;
     const { reasoning_content: reasoning, content, tool_calls: parts = [] } = choice?.delta ?? {};
     if (reasoning || content || parts.length > 0) {
+      first ??= performance.now();
+    }
+    if (choice?.finish_reason) {
+      finish = choice.finish_reason;
       last = performance.now();
-      first ??= last;
     }
     if (reasoning) {
       reply.reasoning_content = (reply.reasoning_content ?? "") + reasoning;
@@ -81,5 +83,6 @@ async function receive(request, reply, view, signal) {
   if (calls.length > 0) {
     reply.tool_calls = calls;
   }
-  view.roundEnded({ usage, finish, firstMillis: (first ?? started) - started, decodeMillis: (last ?? 0) - (first ?? 0) });
+  first ??= last;
+  view.roundEnded({ usage, finish, firstMillis: first - started, streamMillis: last - first });
 }

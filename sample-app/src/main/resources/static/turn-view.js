@@ -11,18 +11,18 @@ export class TurnView {
   #onGrow;
   #thought = null;
   #answer = null;
-  #total = { tokens: 0, decoded: 0, decodeMillis: 0, firstMillis: null, prompt: 0, cached: 0 };
+  #total = { tokens: 0, streamed: 0, streamMillis: 0, firstMillis: null, prompt: 0, cached: 0 };
 
   constructor(question, log, onGrow) {
     this.#onGrow = onGrow;
-    this.#steps = element("div", "steps", [element("div", "waiting", [element("span", "unseen", ["Waiting"])])]);
+    this.#steps = element("div", "steps");
     this.#figures = element("p", "figures");
     this.#figures.hidden = true;
     this.#root = element("article", "reply", [element("h2", "unseen", ["Lily"]), this.#steps, this.#figures]);
     this.#root.setAttribute("aria-busy", "true");
     this.#question = element("article", "question", [element("h2", "unseen", ["You"]), element("p", "", [question])]);
     log.append(this.#question, this.#root);
-    onGrow();
+    this.#wait();
   }
 
   reasoning(text) {
@@ -62,20 +62,22 @@ export class TurnView {
     ]);
     card.setAttribute("aria-label", `Tool call ${name}`);
     this.#add(card);
-    this.#onGrow();
+    this.#wait();
   }
 
   /** A completion has ended; after tool calls another one follows in the same turn. */
-  roundEnded({ usage, finish, firstMillis, decodeMillis }) {
+  roundEnded({ usage, finish, firstMillis, streamMillis }) {
     this.#endThought();
     this.#answer = null;
     const total = this.#total;
     total.firstMillis ??= firstMillis;
     if (usage) {
       total.tokens += usage.completion_tokens;
-      // The first token of a round ends its prefill; only those after it have a decoding time.
-      total.decoded += Math.max(0, usage.completion_tokens - 1);
-      total.decodeMillis += decodeMillis;
+      // A tool call comes in one piece when it is whole, so its round says nothing about speed.
+      if (finish !== "tool_calls") {
+        total.streamed += Math.max(0, usage.completion_tokens - 1);
+        total.streamMillis += streamMillis;
+      }
       total.prompt = usage.prompt_tokens;
       total.cached = usage.prompt_tokens_details?.cached_tokens ?? 0;
       this.#showFigures();
@@ -117,6 +119,11 @@ export class TurnView {
     this.#steps.append(node);
   }
 
+  #wait() {
+    this.#add(element("div", "waiting", [element("span", "unseen", ["Waiting"])]));
+    this.#onGrow();
+  }
+
   #clearWaiting() {
     this.#steps.querySelector(".waiting")?.remove();
   }
@@ -143,12 +150,12 @@ export class TurnView {
   }
 
   #showFigures() {
-    const { tokens, decoded, decodeMillis, firstMillis, prompt, cached } = this.#total;
+    const { tokens, streamed, streamMillis, firstMillis, prompt, cached } = this.#total;
     const parts = [`${tokens} ${tokens === 1 ? "token" : "tokens"}`];
-    if (decoded > 0 && decodeMillis > 0) {
-      parts.push(`${rate((decoded * 1000) / decodeMillis)} tokens/s`);
+    if (streamed > 0 && streamMillis > 0) {
+      parts.push(`${rate((streamed * 1000) / streamMillis)} tokens/s`);
     }
-    parts.push(`first token after ${seconds(firstMillis)}`);
+    parts.push(`first output after ${seconds(firstMillis)}`);
     parts.push(`${prompt} prompt tokens${cached > 0 ? `, ${cached} cached` : ""}`);
     this.#figures.replaceChildren(...parts.map((part) => element("span", "", [part])));
     this.#figures.hidden = false;

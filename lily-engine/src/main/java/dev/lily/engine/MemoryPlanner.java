@@ -5,7 +5,6 @@ import dev.lily.engine.backend.PassLimits;
 import dev.lily.engine.backend.StateLayout;
 import dev.lily.engine.model.qwen35moe.Qwen35Config;
 import dev.lily.engine.model.qwen35moe.Qwen35Moe;
-import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -98,18 +97,12 @@ record MemoryPlanner(
             + " but only %s may be used. Lower lily.context-length or lily.max-sessions, raise"
             + " lily.memory-limit, or use a machine with more memory.")
         .formatted(
-            gib(plan.totalBytes()),
-            gib(plan.weightBytes()),
-            gib(plan.kvCacheBytes()),
+            StartupSummary.bytes(plan.totalBytes()),
+            StartupSummary.bytes(plan.weightBytes()),
+            StartupSummary.bytes(plan.kvCacheBytes()),
             plan.contextLength(),
-            gib(plan.stateBytes()),
-            gib(plan.scratchBytes()),
-            gib(plan.budgetBytes()));
-  }
-
-  static String gib(long bytes) {
-    return bytes < 1L << 30
-        ? String.format(Locale.ROOT, "%.1f MiB", bytes / (double) (1 << 20))
-        : String.format(Locale.ROOT, "%.2f GiB", bytes / (double) (1 << 30));
+            StartupSummary.bytes(plan.stateBytes()),
+            StartupSummary.bytes(plan.scratchBytes()),
+            StartupSummary.bytes(plan.budgetBytes()));
   }
 }

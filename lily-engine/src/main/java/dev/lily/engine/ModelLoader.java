@@ -174,25 +174,7 @@ public final class ModelLoader {
   }
 
   private static void report(ModelInfo info, MemoryPlan plan) {
-    log.info(
-        "Loaded {} ({}, {} M parameters) on {}: {}",
-        info.name(),
-        info.modelType(),
-        info.parameters() / 1_000_000,
-        info.backendReason(),
-        info.deviceDetail());
-    log.info(
-        "Memory: weights {} mapped, KV cache {} ({} tokens), states {}, scratch {}; {} of {} allowed."
-            + " Context {} tokens, {} sessions at once",
-        MemoryPlanner.gib(plan.weightBytes()),
-        MemoryPlanner.gib(plan.kvCacheBytes()),
-        plan.kvCacheBytes() / plan.kvBytesPerToken(),
-        MemoryPlanner.gib(plan.stateBytes()),
-        MemoryPlanner.gib(plan.scratchBytes()),
-        MemoryPlanner.gib(plan.totalBytes()),
-        MemoryPlanner.gib(plan.budgetBytes()),
-        plan.contextLength(),
-        plan.maxSessions());
+    log.info("{}", StartupSummary.of(info, plan));
     info.notes().forEach(note -> log.warn("{}", note));
   }
 

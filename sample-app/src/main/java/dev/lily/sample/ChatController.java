@@ -1,9 +1,16 @@
 package dev.lily.sample;
 
+import dev.lily.engine.generation.ContextOverflowException;
+import dev.lily.engine.generation.EngineBusyException;
+import dev.lily.engine.generation.GenerationException;
+import dev.lily.engine.generation.InvalidRequestException;
 import org.springframework.ai.chat.client.ChatClient;
 import org.springframework.ai.chat.model.ChatModel;
+import org.springframework.http.HttpStatus;
 import org.springframework.http.MediaType;
+import org.springframework.http.ProblemDetail;
 import org.springframework.util.Assert;
+import org.springframework.web.bind.annotation.ExceptionHandler;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.PostMapping;
 import org.springframework.web.bind.annotation.RequestBody;
@@ -72,5 +79,18 @@ class ChatController {
         .subscribeOn(Schedulers.boundedElastic())
         .map(Answer::new);
   }
+
   // end::weather[]
+
+  // tag::errors[]
+  @ExceptionHandler({InvalidRequestException.class, ContextOverflowException.class})
+  ProblemDetail refused(GenerationException e) {
+    return ProblemDetail.forStatusAndDetail(HttpStatus.BAD_REQUEST, e.getMessage());
+  }
+
+  @ExceptionHandler(EngineBusyException.class)
+  ProblemDetail busy(EngineBusyException e) {
+    return ProblemDetail.forStatusAndDetail(HttpStatus.SERVICE_UNAVAILABLE, e.getMessage());
+  }
+  // end::errors[]
 }

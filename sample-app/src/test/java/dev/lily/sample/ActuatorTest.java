@@ -2,24 +2,29 @@ package dev.lily.sample;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.boot.test.context.SpringBootTest;
 import org.springframework.boot.test.context.SpringBootTest.WebEnvironment;
-import org.springframework.boot.webtestclient.autoconfigure.AutoConfigureWebTestClient;
+import org.springframework.boot.test.web.server.LocalServerPort;
 import org.springframework.core.ParameterizedTypeReference;
 import org.springframework.test.web.reactive.server.WebTestClient;
 
 @SpringBootTest(webEnvironment = WebEnvironment.RANDOM_PORT)
-@AutoConfigureWebTestClient(timeout = "5m")
 class ActuatorTest {
 
-  @Autowired private WebTestClient client;
+  @LocalServerPort private int port;
+  private WebTestClient client;
 
   @BeforeEach
-  void ask() {
+  void connect() {
+    client =
+        WebTestClient.bindToServer()
+            .baseUrl("http://127.0.0.1:" + port)
+            .responseTimeout(Duration.ofMinutes(5))
+            .build();
     client
         .get()
         .uri("/api/ask?question={question}", "What is 2 + 3?")

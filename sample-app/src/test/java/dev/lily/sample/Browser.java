@@ -10,6 +10,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.BooleanSupplier;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 import java.util.regex.Pattern;
@@ -40,6 +42,8 @@ final class Browser implements AutoCloseable {
   private static final Logger DEVTOOLS = Logger.getLogger("org.openqa.selenium.devtools");
 
   private static final Logger CHROMIUM = Logger.getLogger("org.openqa.selenium.chromium");
+
+  private static final AtomicBoolean WARNED = new AtomicBoolean();
 
   private final ChromeDriver driver;
   private final Path profile;
@@ -91,15 +95,17 @@ final class Browser implements AutoCloseable {
       return found.get();
     }
     String reason =
-        "No %s: %s is %s, and the PATH has none of %s"
-            .formatted(
-                names[0], variable, given == null ? "not set" : given, Arrays.toString(names));
+        given != null && !given.isEmpty()
+            ? "%s is %s, which cannot be executed".formatted(variable, given)
+            : "The PATH has none of %s, and %s is not set"
+                .formatted(Arrays.toString(names), variable);
     if (Boolean.parseBoolean(System.getenv("LILY_REQUIRE_BROWSER"))) {
-      Assertions.fail(reason);
+      return Assertions.fail(reason);
     }
-    LoggerFactory.getLogger(Browser.class).warn("Browser tests are skipped. {}", reason);
-    Assumptions.abort(reason);
-    throw new AssertionError();
+    if (!WARNED.getAndSet(true)) {
+      LoggerFactory.getLogger(Browser.class).warn("Browser tests are skipped. {}", reason);
+    }
+    return Assumptions.abort(reason);
   }
 
   private static Optional<Path> onPath(String... names) {
@@ -129,7 +135,7 @@ final class Browser implements AutoCloseable {
     return findAll(css).stream().anyMatch(WebElement::isDisplayed);
   }
 
-  void await(String what, java.util.function.BooleanSupplier condition) {
+  void await(String what, BooleanSupplier condition) {
     new WebDriverWait(driver, PATIENCE, Duration.ofMillis(20))
         .withMessage(what)
         .until(unused -> condition.getAsBoolean());

@@ -4,27 +4,38 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.lily.sample.ChatController.Answer;
 import dev.lily.sample.ChatController.Piece;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.boot.test.context.SpringBootTest;
 import org.springframework.boot.test.context.SpringBootTest.WebEnvironment;
-import org.springframework.boot.webtestclient.autoconfigure.AutoConfigureWebTestClient;
+import org.springframework.boot.test.web.server.LocalServerPort;
 import org.springframework.http.MediaType;
+import org.springframework.http.ProblemDetail;
 import org.springframework.test.web.reactive.server.WebTestClient;
 
 @SpringBootTest(webEnvironment = WebEnvironment.RANDOM_PORT)
-@AutoConfigureWebTestClient(timeout = "5m")
 class ChatControllerTest {
 
   private static final String IDENTITY =
       "I am Lily nano, a tiny language model. I was trained on synthetic data to show what the Lily engine can do.";
 
-  @Autowired private WebTestClient client;
+  @LocalServerPort private int port;
+  private WebTestClient client;
+
+  @BeforeEach
+  void connect() {
+    client =
+        WebTestClient.bindToServer()
+            .baseUrl("http://127.0.0.1:" + port)
+            .responseTimeout(Duration.ofMinutes(5))
+            .build();
+  }
 
   @Test
   void answersAQuestion() {
@@ -55,6 +66,19 @@ class ChatControllerTest {
         .exchange()
         .expectStatus()
         .isBadRequest();
+  }
+
+  @Test
+  void refusesAQuestionThatDoesNotFitTheContext() {
+    client
+        .post()
+        .uri("/api/ask")
+        .bodyValue(Map.of("question", "long ".repeat(20_000)))
+        .exchange()
+        .expectStatus()
+        .isBadRequest()
+        .expectBody(ProblemDetail.class)
+        .value(problem -> assertThat(problem.getDetail()).contains("8192"));
   }
 
   @Test

@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.openqa.selenium.Keys;
@@ -17,25 +17,26 @@ import org.springframework.boot.test.web.server.LocalServerPort;
 @SpringBootTest(webEnvironment = WebEnvironment.RANDOM_PORT)
 class ChatPageBrowserTest {
 
-  private static Browser browser;
+  private static @Nullable Browser started;
 
   @LocalServerPort private int port;
+  private Browser browser;
   private ChatPage page;
-
-  @BeforeAll
-  static void startBrowser() throws IOException {
-    browser = Browser.start();
-  }
 
   @AfterAll
   static void closeBrowser() {
-    if (browser != null) {
-      browser.close();
+    if (started != null) {
+      started.close();
     }
   }
 
   @BeforeEach
-  void openPage() {
+  void openPage() throws IOException {
+    // Here and not once for all: a class that is skipped as a whole counts as no test at all.
+    if (started == null) {
+      started = Browser.start();
+    }
+    browser = started;
     browser.resize(1200, 800, 2, false);
     browser.emulate("light");
     page = ChatPage.open(browser, port);
@@ -43,7 +44,9 @@ class ChatPageBrowserTest {
 
   @AfterEach
   void nothingWentWrongInTheConsole() {
-    assertThat(browser.consoleMessages()).isEmpty();
+    if (browser != null) {
+      assertThat(browser.consoleMessages()).isEmpty();
+    }
   }
 
   @Test
@@ -77,7 +80,7 @@ class ChatPageBrowserTest {
         .satisfiesExactly(
             tokens -> assertThat(tokens).matches("\\d+ tokens"),
             rate -> assertThat(rate).matches("[\\d.]+ tokens/s"),
-            first -> assertThat(first).matches("first token after [\\d.]+ s"),
+            first -> assertThat(first).matches("first output after [\\d.]+ s"),
             prompt -> assertThat(prompt).matches("\\d+ prompt tokens(, \\d+ cached)?"));
     assertThat(browser.shows(".thought")).isFalse();
   }

@@ -9,7 +9,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Splits a model's text into reasoning, answer and tool calls, however the text is cut. No part
- * ever contains a piece of a tag. One per answer; not thread-safe.
+ * ever contains a piece of a tag that counts. Takes time linear in the text; keeps what is not
+ * decided yet. One per answer; not thread-safe.
  *
  * <ul>
  *   <li>The first {@code </think>} ends the reasoning; later ones are text. Line breaks around it
@@ -20,6 +21,10 @@ import org.jspecify.annotations.Nullable;
  *       only thought about, and is reasoning. Such calls are therefore held back.
  *   <li>Whitespace before a call is dropped; after a call it is kept only between two pieces of
  *       answer text.
+ *   <li>A call's last value may contain closing tags. A call with arguments is therefore given out
+ *       when the next one or the end of the answer shows where it ended, and text after it too.
+ *   <li>{@code <tool_call>} that no function follows, a function's name with a character that none
+ *       has, and {@code <function=NAME>} alone with a name that is no tool's are text.
  *   <li>An answer that ends inside a call gives {@link ResponsePart.IncompleteToolCall}. Missing
  *       closing tags are made up for if the answer was not cut and no value is open.
  *   <li>Without tools in the request nothing is a call: markup of calls is text.
@@ -72,6 +77,11 @@ public final class ResponseParser {
     this.sink = sink;
   }
 
+  /**
+   * Takes the next piece of the answer.
+   *
+   * @throws IllegalStateException after {@link #finish}
+   */
   public void accept(String text) {
     if (finished) {
       throw new IllegalStateException("The answer has been finished; it takes no more text");
@@ -86,7 +96,7 @@ public final class ResponseParser {
   }
 
   /**
-   * Ends the answer and releases what was held back.
+   * Ends the answer and releases what was held back. A second call does nothing.
    *
    * @param truncated whether the answer was cut by a limit, so that an open call is incomplete
    */

@@ -53,6 +53,9 @@ final class ToolCallParser implements CallParser {
   /** The end of an opening tag that counts as nested only if it is closed on its own line. */
   private int nestedInline = NONE;
 
+  /** Whether a {@code <tool_call>} within a line counts as nested if a function follows. */
+  private boolean opensCallInline;
+
   private Closed closed = Closed.NOTHING;
 
   /** Where the value ends if {@link #closed} counts. */
@@ -228,10 +231,13 @@ final class ToolCallParser implements CallParser {
     if (likelyCallEnd != NONE) {
       return completeWithValue(likelyValueEnd, likelyCallEnd);
     }
-    reopen();
-    if (isInPlace()) {
+    if (opensCallInline || isInPlace()) {
       nestedFunctions++;
     }
+    if (opensCallInline) {
+      nestedCalls++;
+    }
+    reopen();
     return Verdict.OPEN;
   }
 
@@ -268,6 +274,8 @@ final class ToolCallParser implements CallParser {
     reopen();
     if (isInPlace()) {
       nestedCalls++;
+    } else {
+      opensCallInline = true;
     }
     return Verdict.OPEN;
   }
@@ -320,6 +328,7 @@ final class ToolCallParser implements CallParser {
       likelyValueEnd = valueEnd;
     }
     closed = Closed.NOTHING;
+    opensCallInline = false;
   }
 
   private boolean isOutermost() {
@@ -347,6 +356,7 @@ final class ToolCallParser implements CallParser {
     nestedFunctions = 0;
     nestedParameters = 0;
     nestedInline = NONE;
+    opensCallInline = false;
     closed = Closed.NOTHING;
     likelyCallEnd = NONE;
   }

@@ -10,9 +10,9 @@ import java.util.function.LongSupplier;
  * the profile of the mode, the checkpoint's {@code generation_config.json}; what none of them says
  * is off. Immutable and thread-safe if the source of seeds is.
  *
- * <p>A greedy request (temperature 0 by the request or the application) takes neither profile nor
- * file: their penalties belong to random sampling, and whoever asks for temperature 0 expects the
- * likeliest token.
+ * <p>A greedy request (temperature 0 or top-k 1, by the request or the application) takes neither
+ * profile nor file: their penalties belong to random sampling, and whoever asks for temperature 0
+ * expects the likeliest token.
  *
  * <p>The profiles come before the checkpoint's file because that file carries the values of the
  * thinking mode only. An application that wants other values for a checkpoint sets them as its
@@ -77,7 +77,8 @@ public final class SamplingDefaults {
   }
 
   private static boolean isGreedy(SamplingOptions options) {
-    return options.temperature() != null && options.temperature() == 0;
+    return (options.temperature() != null && options.temperature() == 0)
+        || (options.topK() != null && options.topK() == 1);
   }
 
   /** The step between the application's defaults and the checkpoint's. */

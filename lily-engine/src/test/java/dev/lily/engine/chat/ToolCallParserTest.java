@@ -91,6 +91,13 @@ class ToolCallParserTest {
     }
 
     @Test
+    void mayBeACallThatStartsWithinALine() {
+      String value = "Such as " + written("b.md", "text") + "\nor " + written("c.md", "text") + ".";
+
+      assertThat(onlyCall(written("a.md", value)).arguments()).isEqualTo(file("a.md", value));
+    }
+
+    @Test
     void mayBeAnIndentedCall() {
       String value = written("b.md", "text").indent(4);
 

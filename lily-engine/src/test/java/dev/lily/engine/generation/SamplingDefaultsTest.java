@@ -61,15 +61,18 @@ class SamplingDefaultsTest {
   }
 
   @Test
-  void greedyRequestsTakeNeitherProfileNorCheckpoint() {
-    SamplingOptions application = SamplingOptions.builder().frequencyPenalty(0.5).build();
-    SamplingParameters p = complete(SamplingOptions.GREEDY, application, false);
-    assertThat(p.temperature()).isZero();
-    assertThat(p.presencePenalty()).isZero();
-    assertThat(p.minP()).isZero();
-    assertThat(p.frequencyPenalty()).isEqualTo(0.5f);
-    assertThat(complete(SamplingOptions.NONE, SamplingOptions.GREEDY, false).presencePenalty())
-        .isZero();
+  void leavesAGreedyRequestWithoutAnyPenalty() {
+    SamplingOptions likeliest = SamplingOptions.builder().topK(1).build();
+    for (SamplingOptions greedy : new SamplingOptions[] {SamplingOptions.GREEDY, likeliest}) {
+      SamplingParameters asked = complete(greedy, SamplingOptions.NONE, false);
+      assertThat(asked.isGreedy()).isTrue();
+      assertThat(asked.presencePenalty()).isZero();
+      assertThat(asked.minP()).isZero();
+      assertThat(complete(SamplingOptions.NONE, greedy, false).presencePenalty()).isZero();
+    }
+    SamplingOptions penalised =
+        SamplingOptions.builder().temperature(0.0).presencePenalty(0.5).build();
+    assertThat(complete(penalised, SamplingOptions.NONE, false).presencePenalty()).isEqualTo(0.5f);
   }
 
   @Test

@@ -34,6 +34,7 @@ final class AnswerStream implements GenerationListener {
   private final StringBuilder reasoning = new StringBuilder();
   private String reasoningSoFar = "";
   private volatile @Nullable GenerationHandle handle;
+  private volatile boolean ended;
 
   private AnswerStream(
       Function<GenerationListener, GenerationHandle> submission,
@@ -99,7 +100,7 @@ final class AnswerStream implements GenerationListener {
 
   private void cancel() {
     GenerationHandle submitted = handle;
-    if (submitted != null) {
+    if (submitted != null && !ended) {
       submitted.cancel();
     }
   }
@@ -116,12 +117,14 @@ final class AnswerStream implements GenerationListener {
       case GenerationEvent.PromptProgress _ -> {}
       case GenerationEvent.Output output -> emit(output);
       case GenerationEvent.Completed _ -> {
+        ended = true;
         GenerationResult result = answer.result();
         onCompleted.accept(result);
         sink.next(mapper.lastChunk(id, result));
         sink.complete();
       }
       case GenerationEvent.Failed failed -> {
+        ended = true;
         if (!sink.isCancelled()) {
           sink.error(failed.cause());
         }

@@ -2,8 +2,6 @@ package dev.lily.spring.autoconfigure;
 
 import dev.lily.engine.LilyEngine;
 import dev.lily.spring.ai.LilyChatModel;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 import org.springframework.ai.model.SpringAIModelProperties;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
@@ -24,14 +22,10 @@ import org.springframework.context.annotation.Bean;
 @EnableConfigurationProperties(LilyProperties.class)
 public final class LilyEngineAutoConfiguration {
 
-  private static final Logger log = LoggerFactory.getLogger(LilyEngineAutoConfiguration.class);
-
   @Bean
   @ConditionalOnMissingBean
   LilyEngine lilyEngine(LilyProperties properties) {
-    LilyEngine engine = LilyEngine.open(PropertyMapper.engineOptions(properties));
-    log.info("{}", StartupSummary.of(engine.model(), engine.memoryPlan()));
-    return engine;
+    return LilyEngine.open(PropertyMapper.engineOptions(properties));
   }
 
   @Bean

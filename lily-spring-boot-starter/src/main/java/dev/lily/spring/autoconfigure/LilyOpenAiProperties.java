@@ -2,6 +2,7 @@ package dev.lily.spring.autoconfigure;
 
 import java.time.Duration;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 import org.springframework.boot.context.properties.ConfigurationProperties;
 import org.springframework.boot.context.properties.bind.DefaultValue;
 import org.springframework.util.unit.DataSize;
@@ -11,8 +12,8 @@ import org.springframework.util.unit.DataSize;
  *
  * @param enabled Whether a reactive web application serves the OpenAI-compatible API.
  * @param basePath Where the paths of the API begin.
- * @param apiKeys Keys of which clients must send one. Without any, clients need none, and only
- *     requests for a loopback name or an allowed host are served.
+ * @param apiKeys Keys of which clients must send one. If unset, clients need none, and only
+ *     requests for a loopback name or an allowed host are served. Must not be empty.
  * @param allowedHosts Host names, without a port, by which clients may reach the server if no key
  *     is set, besides localhost, 127.0.0.1 and [::1]. A * allows all.
  * @param modelAliases Names by which clients may ask for the loaded model, besides its own.
@@ -24,7 +25,7 @@ import org.springframework.util.unit.DataSize;
 public record LilyOpenAiProperties(
     @DefaultValue("false") boolean enabled,
     @DefaultValue("/v1") String basePath,
-    @DefaultValue List<String> apiKeys,
+    @Nullable List<String> apiKeys,
     @DefaultValue List<String> allowedHosts,
     @DefaultValue List<String> modelAliases,
     @DefaultValue("8MB") DataSize maxRequestSize,
@@ -37,6 +38,6 @@ public record LilyOpenAiProperties(
   @Override
   public String toString() {
     return "LilyOpenAiProperties[enabled=%s, basePath=%s, %d apiKeys]"
-        .formatted(enabled, basePath, apiKeys.size());
+        .formatted(enabled, basePath, apiKeys == null ? 0 : apiKeys.size());
   }
 }

@@ -26,10 +26,15 @@ final class OpenAiPropertyMapper {
       LilyProperties.Chat chat,
       @Nullable InetAddress serverAddress) {
     String basePath = properties.basePath();
+    List<String> apiKeys = properties.apiKeys();
+    if (apiKeys != null && apiKeys.isEmpty()) {
+      // Somebody wanted keys, and an empty variable must not mean that everybody may come in.
+      throw invalid(properties, "apiKeys", "it is empty; to serve without keys, leave it unset");
+    }
     try {
       return OpenAiOptions.builder()
           .basePath(basePath.equals("/") ? "" : basePath)
-          .apiKeys(properties.apiKeys())
+          .apiKeys(apiKeys == null ? List.of() : apiKeys)
           .checkHost(isReachableByLoopback(serverAddress))
           .allowedHosts(properties.allowedHosts())
           .modelAliases(properties.modelAliases())

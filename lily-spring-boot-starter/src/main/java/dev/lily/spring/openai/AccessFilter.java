@@ -1,7 +1,9 @@
 package dev.lily.spring.openai;
 
-import java.net.URI;
 import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 import org.springframework.http.HttpHeaders;
 import org.springframework.http.HttpStatus;
 import org.springframework.web.reactive.function.server.HandlerFilterFunction;
@@ -26,6 +28,8 @@ final class AccessFilter implements HandlerFilterFunction<ServerResponse, Server
           null,
           "host_not_allowed");
 
+  private static final Pattern ABSOLUTE_FORM = Pattern.compile("[A-Za-z]+://([^/?#]*)");
+
   private final ApiKeys keys;
   private final HostCheck hosts;
   private final boolean checkHost;
@@ -48,12 +52,25 @@ final class AccessFilter implements HandlerFilterFunction<ServerResponse, Server
     return next.handle(request);
   }
 
-  /** The request line may name another host than the header, and then counts as well. */
+  /** Whichever way a host is named counts: header, forwarding header or request line. */
   private boolean isForAllowedHost(ServerRequest request) {
     List<String> headers = request.headers().header(HttpHeaders.HOST);
-    URI uri = request.uri();
     return headers.size() == 1
         && hosts.allows(headers.getFirst())
-        && (uri.getHost() == null || hosts.allows(uri.getHost()));
+        && isAbsentOrAllowed(request.uri().getHost())
+        && isAbsentOrAllowed(hostOfTarget(request));
+  }
+
+  private boolean isAbsentOrAllowed(@Nullable String host) {
+    return host == null || hosts.allows(host);
+  }
+
+  private static @Nullable String hostOfTarget(ServerRequest request) {
+    String target = ServerConnection.requestTarget(request);
+    if (target == null) {
+      return null;
+    }
+    Matcher absolute = ABSOLUTE_FORM.matcher(target);
+    return absolute.lookingAt() ? absolute.group(1) : null;
   }
 }

@@ -27,7 +27,7 @@ final class BodyReader {
   Mono<byte[]> read(ServerRequest request) {
     MediaType type = request.headers().contentType().orElse(null);
     if (type == null
-        || !(type.isCompatibleWith(MediaType.APPLICATION_JSON) || ANY_JSON.includes(type))) {
+        || !(type.equalsTypeAndSubtype(MediaType.APPLICATION_JSON) || ANY_JSON.includes(type))) {
       return Mono.error(
           ApiError.of(
                   HttpStatus.UNSUPPORTED_MEDIA_TYPE,

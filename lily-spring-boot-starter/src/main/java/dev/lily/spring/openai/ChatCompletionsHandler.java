@@ -2,10 +2,8 @@ package dev.lily.spring.openai;
 
 import dev.lily.spring.AnswerRecorder;
 import dev.lily.spring.openai.dto.ChatCompletion;
-import java.io.IOException;
 import java.time.Duration;
 import java.time.InstantSource;
-import java.util.Arrays;
 import java.util.List;
 import java.util.UUID;
 import org.slf4j.Logger;
@@ -62,7 +60,9 @@ final class ChatCompletionsHandler {
                 RunningCompletion.start(engine, asked.choices(), recorder)
                     .flatMap(
                         running ->
-                            asked.stream() ? stream(asked, running) : whole(asked, running)));
+                            asked.stream()
+                                ? stream(request, asked, running)
+                                : whole(asked, running)));
   }
 
   private AnswerIdentity identity(CompletionRequest asked) {
@@ -90,9 +90,10 @@ final class ChatCompletionsHandler {
             });
   }
 
-  private Mono<ServerResponse> stream(CompletionRequest asked, RunningCompletion running) {
+  private Mono<ServerResponse> stream(
+      ServerRequest request, CompletionRequest asked, RunningCompletion running) {
     Mono<ServerResponse> response =
-        Mono.defer(() -> EventStreamResponse.of(frames(asked, running)));
+        Mono.defer(() -> EventStreamResponse.of(frames(request, asked, running)));
     return running
         .started()
         .timeout(heartbeat, Mono.empty())
@@ -101,18 +102,19 @@ final class ChatCompletionsHandler {
         .doOnCancel(running::cancel);
   }
 
-  private Flux<byte[]> frames(CompletionRequest asked, RunningCompletion running) {
+  private Flux<byte[]> frames(
+      ServerRequest request, CompletionRequest asked, RunningCompletion running) {
     AnswerIdentity identity = identity(asked);
     CompletionChunkMapper chunks = new CompletionChunkMapper(identity, asked.choices().size());
     Flux<byte[]> answer =
         running
             .events()
-            .publishOn(scheduler)
+            .publishOn(scheduler, RunningCompletion.BUFFERED_EVENTS)
             .map(event -> EventFrames.data(chunks.chunks(event)))
             .concatWith(Mono.fromSupplier(() -> end(asked, chunks)))
             .onErrorResume(failure -> Mono.just(failure(identity, failure)));
     Flux<byte[]> body = running.hasStarted() ? answer : Flux.merge(answer, heartbeats(running));
-    return body.takeUntilOther(stalled(identity, running));
+    return body.takeUntilOther(stalled(request, identity, running));
   }
 
   private Flux<byte[]> heartbeats(RunningCompletion running) {
@@ -123,14 +125,7 @@ final class ChatCompletionsHandler {
   }
 
   private static byte[] end(CompletionRequest asked, CompletionChunkMapper chunks) {
-    if (!asked.includeUsage()) {
-      return EventFrames.done();
-    }
-    byte[] usage = EventFrames.data(List.of(chunks.usageChunk()));
-    byte[] done = EventFrames.done();
-    byte[] both = Arrays.copyOf(usage, usage.length + done.length);
-    System.arraycopy(done, 0, both, usage.length, done.length);
-    return both;
+    return EventFrames.last(asked.includeUsage() ? List.of(chunks.usageChunk()) : List.of());
   }
 
   private static byte[] failure(AnswerIdentity identity, Throwable failure) {
@@ -144,14 +139,15 @@ final class ChatCompletionsHandler {
   }
 
   /** Breaks the connection of a client that reads nothing; no event could reach it. */
-  private Mono<Void> stalled(AnswerIdentity identity, RunningCompletion running) {
+  private Mono<Void> stalled(
+      ServerRequest request, AnswerIdentity identity, RunningCompletion running) {
     return running
         .stalled()
         .publishOn(scheduler)
-        .onErrorMap(
+        .onErrorResume(
             cause -> {
               log.info("Stream {} is dropped: {}", identity.id(), cause.getMessage());
-              return new IOException("The client of stream " + identity.id() + " reads nothing");
+              return ServerConnection.close(request) ? Mono.never() : Mono.error(cause);
             });
   }
 }

@@ -15,17 +15,24 @@ final class EventFrames {
 
   /** One event per value; JSON text has no line breaks. */
   static byte[] data(List<?> values) {
+    return write(values).toByteArray();
+  }
+
+  /** One event per value, and the one that ends a stream. */
+  static byte[] last(List<?> values) {
+    ByteArrayOutputStream frames = write(values);
+    frames.writeBytes(DONE);
+    return frames.toByteArray();
+  }
+
+  private static ByteArrayOutputStream write(List<?> values) {
     ByteArrayOutputStream frames = new ByteArrayOutputStream();
     for (Object value : values) {
       frames.writeBytes(DATA);
       frames.writeBytes(WireJson.bytes(value));
       frames.writeBytes(END);
     }
-    return frames.toByteArray();
-  }
-
-  static byte[] done() {
-    return DONE.clone();
+    return frames;
   }
 
   /** A comment, which clients skip. */

@@ -285,7 +285,9 @@ class LilyChatModelTest {
   @Test
   void takesTopKOneAndTemperatureZeroAsGreedy() {
     Prompt topOne =
-        new Prompt("Tell me a story.", greedy().temperature(1.0).topK(1).maxTokens(30).build());
+        new Prompt(
+            "Tell me a story.",
+            greedy().temperature(1.0).topK(1).presencePenalty(0.0).maxTokens(30).build());
     Prompt zero = new Prompt("Tell me a story.", greedy().topP(0.1).topK(40).maxTokens(30).build());
     assertThat(message(model.call(topOne)).getText())
         .isEqualTo(message(model.call(zero)).getText());

@@ -21,11 +21,11 @@ import java.util.List;
 /**
  * Three random layers that use every verb: delta rule, attention, delta rule, each with experts.
  */
-final class TinyModel implements AutoCloseable {
-  static final int VOCABULARY = 100;
-  static final int PAGE_TOKENS = 16;
+public final class TinyModel implements AutoCloseable {
+  public static final int VOCABULARY = 100;
+  public static final int PAGE_TOKENS = 16;
   static final int NUM_PAGES = 64;
-  static final PassLimits LIMITS = new PassLimits(64, 8, 64, 200);
+  public static final PassLimits LIMITS = new PassLimits(64, 8, 64, 200);
 
   private static final int HIDDEN = 64;
   private static final float EPS = 1e-6f;
@@ -52,7 +52,7 @@ final class TinyModel implements AutoCloseable {
       Tensor expertsGain,
       ExpertsOperands experts) {}
 
-  TinyModel(Backend backend) {
+  public TinyModel(Backend backend) {
     this.backend = backend;
     embedding = matrix(Format.AFFINE_4, 1, 128, HIDDEN);
     x = tensor(HIDDEN);
@@ -191,12 +191,12 @@ final class TinyModel implements AutoCloseable {
         branch);
   }
 
-  DeviceState state() {
+  public DeviceState state() {
     return state;
   }
 
   /** Runs the plan, samples where it says so, and leaves the logits for {@link #logits}. */
-  PendingPass forward(RowPlan plan, float[] logits) {
+  public PendingPass forward(RowPlan plan, float[] logits) {
     ComputePass pass = backend.begin(plan, state);
     pass.embed(embedding, x);
     Tensor before = null;

@@ -99,28 +99,4 @@ final class Lanes {
   private static float sum4(float a, float b, float c, float d) {
     return (a + b) + (c + d);
   }
-
-  /** The sum of a vector in the order of {@link #sum(float[], int)}. */
-  static float sum(FloatVector v) {
-    return switch (LANES) {
-      case 16 ->
-          sum4(
-              sum4(v.lane(0), v.lane(8), v.lane(4), v.lane(12)),
-              sum4(v.lane(2), v.lane(10), v.lane(6), v.lane(14)),
-              sum4(v.lane(1), v.lane(9), v.lane(5), v.lane(13)),
-              sum4(v.lane(3), v.lane(11), v.lane(7), v.lane(15)));
-      case 8 ->
-          sum4(
-              v.lane(0) + v.lane(4),
-              v.lane(2) + v.lane(6),
-              v.lane(1) + v.lane(5),
-              v.lane(3) + v.lane(7));
-      default -> sum4(v.lane(0), v.lane(2), v.lane(1), v.lane(3));
-    };
-  }
-
-  /** The largest lane; no order of comparison changes it. */
-  static float max(FloatVector v) {
-    return v.reduceLanes(VectorOperators.MAX);
-  }
 }

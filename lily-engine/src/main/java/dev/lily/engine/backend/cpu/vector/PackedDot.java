@@ -42,7 +42,7 @@ final class PackedDot {
     FloatVector b0 = a0;
     FloatVector b1 = a0;
     for (int k = 0; k < steps; k++) {
-      int group = k * reciprocal >>> 16;
+      int group = (k * reciprocal) >>> 16;
       long offset = at + (long) k * LANES;
       FloatVector x0 = FloatVector.fromArray(FLOATS, x, even + k * LANES);
       FloatVector x1 = FloatVector.fromArray(FLOATS, x, odd + k * LANES);

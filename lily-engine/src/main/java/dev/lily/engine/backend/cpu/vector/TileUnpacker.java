@@ -66,7 +66,7 @@ final class TileUnpacker {
     int odd = at + steps * STEP;
     MemorySegment segment = matrix.codes();
     for (int k = 0; k < steps; k++) {
-      int g = group + (k * reciprocal >>> 16);
+      int g = group + ((k * reciprocal) >>> 16);
       FloatVector s = FloatVector.broadcast(FLOATS, groups[g]);
       FloatVector b = FloatVector.broadcast(FLOATS, groups[g + bias]);
       IntVector pairs = Lanes.bytes(segment, codes + (long) k * LANES);
@@ -84,7 +84,7 @@ final class TileUnpacker {
     int reciprocal = reciprocal(matrix.groupSize() / LANES);
     MemorySegment segment = matrix.codes();
     for (int k = 0; k < steps; k++) {
-      int g = group + (k * reciprocal >>> 16);
+      int g = group + ((k * reciprocal) >>> 16);
       FloatVector s = FloatVector.broadcast(FLOATS, groups[g]);
       FloatVector b = FloatVector.broadcast(FLOATS, groups[g + bias]);
       Lanes.toFloats(Lanes.bytes(segment, codes + (long) k * LANES))

@@ -66,19 +66,13 @@ final class VectorAttention implements AttentionKernels {
     int tokens = span.to() - span.from();
     int end = first + (tokens + LANES - 1) / LANES * LANES;
     Arrays.fill(scores, first + tokens, end, Float.NEGATIVE_INFINITY);
-    FloatVector largest = FloatVector.fromArray(FLOATS, scores, first);
-    for (int i = first + LANES; i < end; i += LANES) {
-      largest = largest.max(FloatVector.fromArray(FLOATS, scores, i));
-    }
-    float max = Lanes.max(largest);
-    FloatVector sum = FloatVector.zero(FLOATS);
-    for (int i = first; i < end; i += LANES) {
-      FloatVector p = VectorMath.exp(FloatVector.fromArray(FLOATS, scores, i).sub(max));
-      p.intoArray(scores, i);
-      sum = sum.add(p);
-    }
+    int count = end - first;
+    float max = VectorMath.max(scores, first, count);
+    VectorMath.exp(scores, first, 1, max, scores, first, count);
+    // The slack of a row of scores has room for a vector.
+    VectorMath.sums(scores, first, count, scores, end);
     result[at] = max;
-    result[at + 1] = Lanes.sum(sum);
+    result[at + 1] = Lanes.sum(scores, end);
   }
 
   private static void addValues(
@@ -158,15 +152,16 @@ final class VectorAttention implements AttentionKernels {
       int at = offset + h * (headDim + PARTIAL_EXTRA);
       int out = rowOffset + h * headDim;
       float sum = partial[at + headDim + 1];
+      VectorMath.exp(gate, out, -1, 0, y, out, headDim);
       int d = 0;
       for (; d <= headDim - LANES; d += LANES) {
         FloatVector.fromArray(FLOATS, partial, at + d)
             .div(sum)
-            .mul(VectorMath.sigmoid(FloatVector.fromArray(FLOATS, gate, out + d)))
+            .div(FloatVector.fromArray(FLOATS, y, out + d).add(1))
             .intoArray(y, out + d);
       }
       for (; d < headDim; d++) {
-        y[out + d] = partial[at + d] / sum * VectorMath.sigmoid(gate[out + d]);
+        y[out + d] = partial[at + d] / sum / (y[out + d] + 1);
       }
     }
   }

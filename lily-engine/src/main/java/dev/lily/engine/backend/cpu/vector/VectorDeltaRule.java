@@ -8,6 +8,7 @@ import dev.lily.engine.backend.cpu.kernel.DeltaRuleKernels;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
+import java.util.Arrays;
 import jdk.incubator.vector.FloatVector;
 
 /**
@@ -29,36 +30,27 @@ final class VectorDeltaRule implements DeltaRuleKernels {
   public void convolve(
       float[] inputs, int row, float[] taps, int kernel, int channels, float[] out, int outOffset) {
     int whole = channels / LANES * LANES;
+    Arrays.fill(out, outOffset, outOffset + whole, 0);
     for (int t = 0; t < kernel; t++) {
-      addTap(inputs, (row + t) * channels, taps, t * channels, t == 0, whole, out, outOffset);
-    }
-    for (int c = 0; c < whole; c += LANES) {
-      VectorMath.silu(FloatVector.fromArray(FLOATS, out, outOffset + c))
-          .intoArray(out, outOffset + c);
+      addTap(inputs, (row + t) * channels, taps, t * channels, out, outOffset, whole);
     }
     for (int c = whole; c < channels; c++) {
       float sum = 0;
       for (int t = 0; t < kernel; t++) {
         sum = Math.fma(taps[t * channels + c], inputs[(row + t) * channels + c], sum);
       }
-      out[outOffset + c] = VectorMath.silu(sum);
+      out[outOffset + c] = sum;
     }
+    VectorMath.silu(out, outOffset, out, outOffset, channels);
   }
 
   private static void addTap(
-      float[] inputs,
-      int inputAt,
-      float[] taps,
-      int tapAt,
-      boolean first,
-      int count,
-      float[] out,
-      int outAt) {
-    FloatVector zero = FloatVector.zero(FLOATS);
+      float[] inputs, int inputAt, float[] taps, int tapAt, float[] out, int outAt, int count) {
     for (int c = 0; c < count; c += LANES) {
-      FloatVector sum = first ? zero : FloatVector.fromArray(FLOATS, out, outAt + c);
       FloatVector.fromArray(FLOATS, taps, tapAt + c)
-          .fma(FloatVector.fromArray(FLOATS, inputs, inputAt + c), sum)
+          .fma(
+              FloatVector.fromArray(FLOATS, inputs, inputAt + c),
+              FloatVector.fromArray(FLOATS, out, outAt + c))
           .intoArray(out, outAt + c);
     }
   }

@@ -10,14 +10,15 @@ import jdk.incubator.vector.FloatVector;
 final class VectorElementwise implements ElementwiseKernels {
   @Override
   public void swiglu(float[] gate, float[] up, int offset, int count) {
+    VectorMath.silu(gate, offset, gate, offset, count);
     int i = offset;
     for (; i <= offset + count - LANES; i += LANES) {
-      VectorMath.silu(FloatVector.fromArray(FLOATS, gate, i))
+      FloatVector.fromArray(FLOATS, gate, i)
           .mul(FloatVector.fromArray(FLOATS, up, i))
           .intoArray(gate, i);
     }
     for (; i < offset + count; i++) {
-      gate[i] = VectorMath.silu(gate[i]) * up[i];
+      gate[i] *= up[i];
     }
   }
 

@@ -1,6 +1,5 @@
 package dev.lily.engine.backend.cpu.vector;
 
-import static dev.lily.engine.backend.cpu.vector.Lanes.FLOATS;
 import static dev.lily.engine.backend.cpu.vector.Lanes.LANES;
 
 import dev.lily.engine.backend.cpu.kernel.AffineMatrix;
@@ -9,7 +8,6 @@ import dev.lily.engine.backend.cpu.kernel.DenseMatrix;
 import dev.lily.engine.backend.cpu.kernel.MatmulKernels;
 import dev.lily.engine.backend.cpu.kernel.RowView;
 import java.util.Arrays;
-import jdk.incubator.vector.FloatVector;
 
 /**
  * Products with lanes over columns. Every (row, output) has one sum per lane, or for 4-bit codes
@@ -179,15 +177,13 @@ final class VectorMatmul implements MatmulKernels {
             columns, outputs, chain * steps + k, block, input, first, rows, tile, chainSums);
       }
     }
+    if (chains == 2) {
+      VectorMath.add(tile, sums, sums + CHAIN_SUMS, rows * ROW_SUMS);
+    }
     for (int r = 0; r < rows; r++) {
       int y = output.offset(first + r) + from;
       for (int o = 0; o < outputs; o++) {
         int at = sums + r * ROW_SUMS + o * LANES;
-        if (chains == 2) {
-          FloatVector.fromArray(FLOATS, tile, at)
-              .add(FloatVector.fromArray(FLOATS, tile, at + CHAIN_SUMS))
-              .intoArray(tile, at);
-        }
         output.values()[y + o] = Lanes.sum(tile, at);
       }
       if (columns % LANES != 0) {

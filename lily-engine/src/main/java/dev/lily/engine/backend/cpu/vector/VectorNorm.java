@@ -39,7 +39,7 @@ final class VectorNorm implements NormKernels {
 
   @Override
   public void l2Norm(float[] x, int offset, int count, float eps, float factor) {
-    float scale = (float) (factor / Math.sqrt((double) sumOfSquares(x, offset, count) + eps));
+    float scale = (float) (factor / Math.sqrt(sumOfSquares(x, offset, count) + eps));
     int i = offset;
     for (; i <= offset + count - LANES; i += LANES) {
       FloatVector.fromArray(FLOATS, x, i).mul(scale).intoArray(x, i);
@@ -61,37 +61,40 @@ final class VectorNorm implements NormKernels {
       float[] y,
       int yOffset) {
     float factor = rms(o, offset, count, eps);
+    VectorMath.silu(z, zOffset, y, yOffset, count);
     int i = 0;
     for (; i <= count - LANES; i += LANES) {
       FloatVector.fromArray(FLOATS, o, offset + i)
           .mul(factor)
           .mul(FloatVector.fromArray(FLOATS, gain, i))
-          .mul(VectorMath.silu(FloatVector.fromArray(FLOATS, z, zOffset + i)))
+          .mul(FloatVector.fromArray(FLOATS, y, yOffset + i))
           .intoArray(y, yOffset + i);
     }
     for (; i < count; i++) {
-      y[yOffset + i] = o[offset + i] * factor * gain[i] * VectorMath.silu(z[zOffset + i]);
+      y[yOffset + i] = o[offset + i] * factor * gain[i] * y[yOffset + i];
     }
   }
 
   private static float rms(float[] x, int offset, int count, float eps) {
-    return (float) (1 / Math.sqrt((double) sumOfSquares(x, offset, count) / count + eps));
+    return (float) (1 / Math.sqrt(sumOfSquares(x, offset, count) / count + eps));
   }
 
-  private static float sumOfSquares(float[] x, int offset, int count) {
-    FloatVector a = FloatVector.zero(FLOATS);
-    FloatVector b = a;
-    int i = 0;
-    for (; i <= count - 2 * LANES; i += 2 * LANES) {
-      FloatVector u = FloatVector.fromArray(FLOATS, x, offset + i);
-      FloatVector v = FloatVector.fromArray(FLOATS, x, offset + i + LANES);
-      a = u.fma(u, a);
-      b = v.fma(v, b);
+  // Four scalar sums cost little beside the products and, in double precision, cannot overflow.
+  private static double sumOfSquares(float[] x, int offset, int count) {
+    double a = 0;
+    double b = 0;
+    double c = 0;
+    double d = 0;
+    int i = offset;
+    for (; i <= offset + count - 4; i += 4) {
+      a += (double) x[i] * x[i];
+      b += (double) x[i + 1] * x[i + 1];
+      c += (double) x[i + 2] * x[i + 2];
+      d += (double) x[i + 3] * x[i + 3];
     }
-    float sum = Lanes.sum(a.add(b));
-    for (; i < count; i++) {
-      sum = Math.fma(x[offset + i], x[offset + i], sum);
+    for (; i < offset + count; i++) {
+      a += (double) x[i] * x[i];
     }
-    return sum;
+    return (a + b) + (c + d);
   }
 }

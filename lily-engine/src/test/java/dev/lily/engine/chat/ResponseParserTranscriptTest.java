@@ -15,7 +15,7 @@ import tools.jackson.databind.json.JsonMapper;
 import tools.jackson.databind.node.ObjectNode;
 
 /** Raw answers of models, each of them a failure of some engine, and what they have to become. */
-class TranscriptTest {
+class ResponseParserTranscriptTest {
   private static final int PAIRS_WITHIN = 120;
 
   record Transcript(String id, JsonNode json) {
@@ -45,7 +45,8 @@ class TranscriptTest {
 
   static Stream<Transcript> transcripts() throws IOException {
     try (InputStream in =
-        TranscriptTest.class.getResourceAsStream("/field-cases/toolcall-transcripts.json")) {
+        ResponseParserTranscriptTest.class.getResourceAsStream(
+            "/field-cases/toolcall-transcripts.json")) {
       JsonNode root = JsonMapper.shared().readTree(Objects.requireNonNull(in));
       List<Transcript> transcripts = new ArrayList<>();
       root.path("cases").forEach(c -> transcripts.add(new Transcript(c.path("id").asString(), c)));

@@ -1,7 +1,5 @@
-package dev.lily.spring.autoconfigure;
+package dev.lily.engine;
 
-import dev.lily.engine.MemoryPlan;
-import dev.lily.engine.ModelInfo;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -56,7 +54,8 @@ final class StartupSummary {
         : String.format(Locale.ROOT, "%.1f million", number / 1e6);
   }
 
-  private static String bytes(long bytes) {
+  /** A number of bytes for people. */
+  static String bytes(long bytes) {
     if (bytes < KIB) {
       return bytes + " B";
     }
