@@ -132,6 +132,42 @@ class AnswerTest {
   }
 
   @Test
+  void keepsTheOrderOfTextHeldForAStopStringAndATool() {
+    Recorder r = run("Now fo" + CALL, b -> b.tools(List.of(WEATHER)).stopStrings(List.of("fox")));
+    assertThat(r.text()).isEqualTo("Now fo");
+    List<ResponsePart> parts = r.parts(ResponsePart.class);
+    assertThat(parts.getLast()).isInstanceOf(ResponsePart.CalledTool.class);
+    assertThat(r.completed().reason()).isEqualTo(FinishReason.TOOL_CALLS);
+  }
+
+  @Test
+  void keepsTheOrderOfTextHeldForAStopStringAndACallThatWasCut() {
+    String text = "Now fo" + CALL;
+    Recorder r =
+        run(
+            text,
+            b ->
+                b.tools(List.of(WEATHER))
+                    .stopStrings(List.of("fox"))
+                    .maxTokens(answer(text).length - 6));
+    assertThat(r.text()).isEqualTo("Now fo");
+    List<ResponsePart> parts = r.parts(ResponsePart.class);
+    assertThat(parts.getLast()).isInstanceOf(ResponsePart.IncompleteToolCall.class);
+  }
+
+  @Test
+  void aStopStringThatCompletesAtTheLimitIsAStop() {
+    // The parser holds "<tool" back, since it may begin a call, until the limit ends the answer.
+    int limit = Nano.ids("a <tool").length;
+    Recorder r =
+        run(
+            "a <tool> b",
+            b -> b.tools(List.of(WEATHER)).stopStrings(List.of("<tool")).maxTokens(limit));
+    assertThat(r.text()).isEqualTo("a ");
+    assertThat(r.completed().reason()).isEqualTo(FinishReason.STOP);
+  }
+
+  @Test
   void countsTheTokensOfTheReasoning() {
     String thought = "I see a fox\n</think>";
     Recorder r = run(saying(thought + "\n\nHello").build(), true, b -> b);
@@ -171,6 +207,18 @@ class AnswerTest {
     assertThat(r.parts(ResponsePart.CalledTool.class)).isEmpty();
     assertThat(r.parts(ResponsePart.IncompleteToolCall.class)).hasSize(1);
     assertThat(r.completed().reason()).isEqualTo(FinishReason.LENGTH);
+  }
+
+  @Test
+  void aCallThatLacksOnlyItsLastTagIsIncompleteWhenTheLimitCutIt() {
+    String cut = CALL.substring(0, CALL.indexOf("\n</tool_call>"));
+    Recorder limited = run(CALL, b -> b.tools(List.of(WEATHER)).maxTokens(Nano.ids(cut).length));
+    assertThat(limited.parts(ResponsePart.CalledTool.class)).isEmpty();
+    assertThat(limited.parts(ResponsePart.IncompleteToolCall.class)).hasSize(1);
+    assertThat(limited.completed().reason()).isEqualTo(FinishReason.LENGTH);
+    Recorder sloppy = run(cut, b -> b.tools(List.of(WEATHER)));
+    assertThat(sloppy.parts(ResponsePart.CalledTool.class)).hasSize(1);
+    assertThat(sloppy.completed().reason()).isEqualTo(FinishReason.TOOL_CALLS);
   }
 
   @Test

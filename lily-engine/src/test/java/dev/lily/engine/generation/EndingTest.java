@@ -101,11 +101,12 @@ class EndingTest {
 
   @ParameterizedTest
   @ValueSource(ints = {1, 2})
-  void aCancelledRequestMakesRoomForTheNext(int depth) {
-    // The pool holds one sequence of the window's size.
+  void aCancelledRequestMakesRoomForTheNextWhenItsPassesAreOver(int depth) {
+    // One slot and pages for one window: the next request gets the very same ones.
     ManualScheduler s =
         new ManualScheduler(
-            saying(STORY).maxPassesInFlight(depth).pages(256, 16).build(), options(8, 8, 32));
+            saying(STORY).maxPassesInFlight(depth).maxSequences(1).pages(256, 16).build(),
+            options(8, 8, 32));
     Recorder first = s.submit(prompt(1, 3), PLAIN);
     Recorder second = s.submit(prompt(2, 3), PLAIN);
     s.turns(3);
@@ -277,6 +278,24 @@ class EndingTest {
     assertThat(bad.events()).hasSize(2);
     assertThat(bad.completed().reason()).isEqualTo(FinishReason.CANCELLED);
     assertThat(good.text()).isEqualTo(STORY);
+  }
+
+  @Test
+  void cancelsARequestWhoseListenerDidNotTakeTheLastToken() {
+    ManualScheduler s = ManualScheduler.of(saying(STORY).build());
+    Recorder bad =
+        s.submit(
+            prompt(1, 3),
+            false,
+            b -> b.maxTokens(1),
+            new Recorder(
+                event -> {
+                  if (event instanceof GenerationEvent.Output) {
+                    throw new IllegalStateException("scripted");
+                  }
+                }));
+    s.finish();
+    assertThat(bad.completed().reason()).isEqualTo(FinishReason.CANCELLED);
   }
 
   @Test

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.lily.engine.chat.ResponsePart;
 import dev.lily.engine.model.Signal;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -16,6 +17,7 @@ final class Recorder implements GenerationListener {
   private final Signal ended = new Signal();
   private final Signal asked = new Signal();
   private volatile boolean ready = true;
+  private volatile @Nullable Thread engineThread;
   private @Nullable GenerationHandle handle;
 
   Recorder(Consumer<GenerationEvent> reaction) {
@@ -49,6 +51,7 @@ final class Recorder implements GenerationListener {
 
   @Override
   public boolean isReady() {
+    engineThread = Thread.currentThread();
     asked.fire();
     return ready;
   }
@@ -62,6 +65,11 @@ final class Recorder implements GenerationListener {
   Recorder awaitAsked() {
     asked.await();
     return this;
+  }
+
+  /** The thread that asked. */
+  Thread engineThread() {
+    return Objects.requireNonNull(engineThread);
   }
 
   void awaitEnd() {

@@ -1,7 +1,6 @@
 package dev.lily.engine.generation;
 
 import static dev.lily.engine.generation.ManualScheduler.GREEDY;
-import static dev.lily.engine.generation.ManualScheduler.options;
 import static dev.lily.engine.generation.ManualScheduler.prompt;
 import static dev.lily.engine.generation.ManualScheduler.saying;
 import static org.assertj.core.api.Assertions.assertThat;
@@ -11,9 +10,11 @@ import dev.lily.engine.model.ScriptedModel;
 import dev.lily.engine.model.ScriptedModel.Gate;
 import dev.lily.engine.model.Signal;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -23,7 +24,9 @@ class SchedulerTest {
   private static final String STORY = "Once upon a time there was a fox";
 
   private static Scheduler start(ScriptedModel model) {
-    return Scheduler.start(model, Nano.TOKENIZER, new int[] {Nano.END}, options(8, 64, 32));
+    // A stall longer than any test, so that only a signal can wake the engine.
+    SchedulerOptions options = new SchedulerOptions(8, 64, 32, 4096, Duration.ofDays(1));
+    return Scheduler.start(model, Nano.TOKENIZER, new int[] {Nano.END}, options);
   }
 
   private static Recorder submit(Scheduler scheduler, int first, Recorder recorder) {
@@ -95,14 +98,11 @@ class SchedulerTest {
   }
 
   @Test
-  void wakeResumesAPausedSession() {
+  void wakeResumesASessionForWhichTheEngineSleeps() {
     ScriptedModel model = saying(STORY).build();
-    Gate gate = model.hold(2);
     Scheduler scheduler = start(model);
-    Recorder r = submit(scheduler, 1, new Recorder());
-    gate.awaitReached();
-    r.ready(false);
-    gate.release();
+    Recorder r = submit(scheduler, 1, new Recorder().ready(false)).awaitAsked();
+    awaitSleep(r.engineThread());
     r.ready(true);
     r.handle().wake();
     r.awaitEnd();
@@ -111,14 +111,34 @@ class SchedulerTest {
   }
 
   @Test
-  void cancelWakesAnEngineWhoseSessionsAreAllPaused() throws InterruptedException {
+  void cancelWakesAnEngineWhoseSessionsAreAllPaused() {
     ScriptedModel model = saying(STORY).build();
     Scheduler scheduler = start(model);
     Recorder r = submit(scheduler, 1, new Recorder().ready(false)).awaitAsked();
+    awaitSleep(r.engineThread());
     r.handle().cancel();
-    r.handle().await();
-    assertThat(r.completed().reason()).isEqualTo(FinishReason.CANCELLED);
+    r.awaitEnd();
+    assertThat(r.events()).hasSize(1);
     close(scheduler, model);
+    assertThat(r.completed().reason()).isEqualTo(FinishReason.CANCELLED);
+  }
+
+  /** Waits until the thread waits for a signal or a deadline. */
+  private static void awaitSleep(Thread thread) {
+    awaitTrue(
+        () ->
+            thread.getState() == Thread.State.WAITING
+                || thread.getState() == Thread.State.TIMED_WAITING);
+  }
+
+  private static void awaitTrue(BooleanSupplier condition) {
+    Instant patience = Instant.now().plusSeconds(60);
+    while (!condition.getAsBoolean()) {
+      if (Instant.now().isAfter(patience)) {
+        throw new AssertionError("What was waited for did not happen");
+      }
+      Thread.onSpinWait();
+    }
   }
 
   @Test
@@ -161,9 +181,7 @@ class SchedulerTest {
     Recorder r = submit(scheduler, 1, new Recorder());
     gate.awaitReached();
     Thread closer = Thread.ofPlatform().start(() -> scheduler.close(Duration.ZERO));
-    while (scheduler.isAlive()) {
-      Thread.onSpinWait();
-    }
+    awaitTrue(() -> !scheduler.isAlive());
     assertThat(r.handle().isDone()).isFalse();
     assertThatThrownBy(() -> submit(scheduler, 2, new Recorder()))
         .isInstanceOf(EngineClosedException.class);
@@ -179,9 +197,7 @@ class SchedulerTest {
     Scheduler scheduler = start(model);
     Recorder paused = submit(scheduler, 1, new Recorder().ready(false)).awaitAsked();
     Thread patient = Thread.ofPlatform().start(() -> scheduler.close(Duration.ofDays(1)));
-    while (scheduler.isAlive()) {
-      Thread.onSpinWait();
-    }
+    awaitTrue(() -> !scheduler.isAlive());
     assertThat(scheduler.close(Duration.ZERO)).isTrue();
     patient.join();
     assertThat(paused.failure()).isInstanceOf(EngineClosedException.class);
@@ -251,6 +267,8 @@ class SchedulerTest {
     Scheduler scheduler = start(model);
     Recorder rude = submit(scheduler, 1, new Recorder(_ -> Thread.currentThread().interrupt()));
     rude.awaitEnd();
+    // With the flag set, the thread could not sleep.
+    awaitTrue(() -> !rude.engineThread().isInterrupted());
     Recorder next = submit(scheduler, 2, new Recorder());
     next.awaitEnd();
     assertThat(rude.text()).isEqualTo(STORY);
