@@ -25,8 +25,10 @@ public final class WorkerPool implements AutoCloseable {
 
   private static final int MAX_PARTS = 1 << 20;
   private static final long PART_MASK = MAX_PARTS - 1;
-  // About as long as the longest serial step between two dispatches of a decode pass.
-  private static final int SPINS = 4_000;
+  // A thread that waits spins for some microseconds, then lets others run, of which one may be the
+  // very thread it waits for, and parks after about as long as the longest serial step of a pass.
+  private static final int SPINS = 400;
+  private static final int YIELDS = 60;
 
   private static final Task NOTHING = (part, worker) -> {};
 
@@ -89,10 +91,8 @@ public final class WorkerPool implements AutoCloseable {
   }
 
   private void awaitOthers(int parts) {
-    for (int spin = 0; done.get() < parts; spin++) {
-      if (spin < SPINS) {
-        Thread.onSpinWait();
-      } else {
+    for (int tries = 0; done.get() < parts; tries++) {
+      if (!pause(tries)) {
         waiting = Thread.currentThread();
         if (done.get() < parts) {
           LockSupport.park(this);
@@ -100,6 +100,18 @@ public final class WorkerPool implements AutoCloseable {
         waiting = null;
       }
     }
+  }
+
+  /** Passes a moment; false if it is time to park. */
+  private static boolean pause(int tries) {
+    if (tries < SPINS) {
+      Thread.onSpinWait();
+    } else if (tries < SPINS + YIELDS) {
+      Thread.yield();
+    } else {
+      return false;
+    }
+    return true;
   }
 
   /** Runs parts until none is left; true if it ran any. */
@@ -168,9 +180,7 @@ public final class WorkerPool implements AutoCloseable {
       while (!closed) {
         if (work(number)) {
           idle = 0;
-        } else if (idle++ < SPINS) {
-          Thread.onSpinWait();
-        } else {
+        } else if (!pause(idle++)) {
           sleep();
         }
       }

@@ -204,14 +204,13 @@ final class VectorMatmul implements MatmulKernels {
       int sums) {
     float[] x = input.values();
     int column = step * LANES;
-    for (int r = 0; r < rows; ) {
-      int together = Math.min(MICRO_ROWS, rows - r);
-      int row = first + r;
-      int x0 = input.offset(row) + column;
-      for (int quad = 0; quad < outputs; quad += MicroKernels.OUTPUTS) {
-        int w = quad * columns + step * MicroKernels.OUTPUTS * LANES;
+    for (int quad = 0; quad < outputs; quad += MicroKernels.OUTPUTS) {
+      int w = quad * columns + step * MicroKernels.OUTPUTS * LANES;
+      for (int r = 0; r < rows; r += MICRO_ROWS) {
         int at = sums + r * ROW_SUMS + quad * LANES;
-        switch (together) {
+        int row = first + r;
+        int x0 = input.offset(row) + column;
+        switch (Math.min(MICRO_ROWS, rows - r)) {
           case 1 -> MicroKernels.rows1(tile, w, steps, x, x0, tile, at);
           case 2 -> {
             int x1 = input.offset(row + 1) + column;
@@ -230,7 +229,6 @@ final class VectorMatmul implements MatmulKernels {
           }
         }
       }
-      r += together;
     }
   }
 
