@@ -26,7 +26,7 @@ class LilyNanoGoldenTest {
   private static final int CHUNK = 256;
 
   @ParameterizedTest
-  @MethodSource("dev.lily.engine.model.qwen35moe.KernelPaths#available")
+  @MethodSource("dev.lily.engine.backend.cpu.KernelPaths#available")
   void logitsOfEveryRecordedPositionAgree(String kernels) {
     Map<String, float[]> expected = new TreeMap<>(Goldens.tensors("lily-nano/logits.safetensors"));
     JsonNode prompts = Goldens.json("lily-nano/prompts.json").path("prompts");
@@ -50,7 +50,7 @@ class LilyNanoGoldenTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.lily.engine.model.qwen35moe.KernelPaths#available")
+  @MethodSource("dev.lily.engine.backend.cpu.KernelPaths#available")
   void hiddenStatesBranchesAndRoutingOfEveryLayerAgree(String kernels) {
     Map<String, float[]> expected = Goldens.tensors("lily-nano/activations.safetensors");
     JsonNode recorded = Goldens.json("lily-nano/activations.json");
@@ -130,7 +130,7 @@ class LilyNanoGoldenTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.lily.engine.model.qwen35moe.KernelPaths#available")
+  @MethodSource("dev.lily.engine.backend.cpu.KernelPaths#available")
   void greedyContinuationsAreEqualWhereverTheMarginBinds(String kernels) {
     JsonNode prompts = Goldens.json("lily-nano/prompts.json").path("prompts");
     List<int[]> ids = new ArrayList<>();
@@ -151,7 +151,7 @@ class LilyNanoGoldenTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.lily.engine.model.qwen35moe.KernelPaths#available")
+  @MethodSource("dev.lily.engine.backend.cpu.KernelPaths#available")
   void theLongPromptIsContinuedAsRecorded(String kernels) {
     JsonNode recorded = Goldens.json("lily-nano/long.json");
     int[] expected = Goldens.ints(recorded.path("greedy_ids"));
@@ -178,7 +178,7 @@ class LilyNanoGoldenTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.lily.engine.model.qwen35moe.KernelPaths#available")
+  @MethodSource("dev.lily.engine.backend.cpu.KernelPaths#available")
   void teacherForcedLikelihoodAgrees(String kernels) {
     JsonNode recorded = Goldens.json("lily-nano/nll.json");
     double sum = 0;

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.lily.engine.backend.RowPlan;
+import dev.lily.engine.backend.cpu.KernelPaths;
 import dev.lily.engine.model.SequenceState;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -27,7 +28,7 @@ class LilyNanoPropertyTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.lily.engine.model.qwen35moe.KernelPaths#available")
+  @MethodSource("dev.lily.engine.backend.cpu.KernelPaths#available")
   void logitsDoNotDependOnThePrefillChunk(String kernels) {
     try (ModelHarness nano = ModelHarness.nano(kernels, 2, 64, 2, 64)) {
       float[][] whole = logits(nano, 64);
@@ -38,7 +39,7 @@ class LilyNanoPropertyTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.lily.engine.model.qwen35moe.KernelPaths#available")
+  @MethodSource("dev.lily.engine.backend.cpu.KernelPaths#available")
   void logitsDoNotDependOnTheNumberOfThreads(String kernels) {
     float[][] one;
     try (ModelHarness nano = ModelHarness.nano(kernels, 1, 64, 1, 64)) {
@@ -58,7 +59,7 @@ class LilyNanoPropertyTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.lily.engine.model.qwen35moe.KernelPaths#available")
+  @MethodSource("dev.lily.engine.backend.cpu.KernelPaths#available")
   void eightSequencesAnswerTogetherAsTheyDoAlone(String kernels) {
     List<int[]> eight = prompts().stream().filter(p -> p.length < 70).limit(8).toList();
     assertThat(eight).hasSize(8);
@@ -72,7 +73,7 @@ class LilyNanoPropertyTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.lily.engine.model.qwen35moe.KernelPaths#available")
+  @MethodSource("dev.lily.engine.backend.cpu.KernelPaths#available")
   void aRowIsTheSameInAMixedPlan(String kernels) {
     try (ModelHarness nano = ModelHarness.nano(kernels, 2, 64, 3, 66)) {
       float[][] alone = logits(nano, 64);
@@ -110,7 +111,7 @@ class LilyNanoPropertyTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.lily.engine.model.qwen35moe.KernelPaths#available")
+  @MethodSource("dev.lily.engine.backend.cpu.KernelPaths#available")
   void aRestoredSnapshotContinuesAsIfItHadNeverBeenLeft(String kernels) {
     try (ModelHarness nano = ModelHarness.nano(kernels, 2, 64, 2, 64)) {
       float[][] straight = logits(nano, 64);

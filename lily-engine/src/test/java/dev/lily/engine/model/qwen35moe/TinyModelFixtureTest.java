@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.lily.engine.backend.PassLimits;
+import dev.lily.engine.backend.cpu.KernelPaths;
 import dev.lily.engine.model.SequenceState;
 import dev.lily.engine.model.qwen35moe.PassObserver.Activation;
 import java.nio.file.Path;
@@ -128,7 +129,7 @@ class TinyModelFixtureTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.lily.engine.model.qwen35moe.KernelPaths#available")
+  @MethodSource("dev.lily.engine.backend.cpu.KernelPaths#available")
   void quantisedWeightsComputeWhatTheirDequantisedValuesDo(String kernels) {
     TinyCheckpoint.writeMlx(directory, true);
     float[][] quantized = logits(kernels);
