@@ -103,6 +103,8 @@ public final class WorkerPool implements AutoCloseable {
   }
 
   /** Passes a moment; false if it is time to park. */
+  // Correctness does not rest on yielding; it lets another process have the core between spins.
+  @SuppressWarnings("ThreadPriorityCheck")
   private static boolean pause(int tries) {
     if (tries < SPINS) {
       Thread.onSpinWait();
