@@ -43,7 +43,8 @@ public interface Backend extends AutoCloseable {
   long workspaceBytes(ModelShape shape, PassLimits limits);
 
   /**
-   * Allocates sequence state, and the back end's own scratch for passes up to the limits.
+   * Allocates sequence state, and the back end's own scratch for passes up to the limits over the
+   * matrices loaded so far: weights are loaded first.
    *
    * @throws BackendException if it does not fit
    */

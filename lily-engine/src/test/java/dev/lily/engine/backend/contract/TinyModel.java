@@ -3,6 +3,7 @@ package dev.lily.engine.backend.contract;
 import dev.lily.engine.backend.AttentionOperands;
 import dev.lily.engine.backend.Backend;
 import dev.lily.engine.backend.ComputePass;
+import dev.lily.engine.backend.DeviceInfo;
 import dev.lily.engine.backend.DeviceState;
 import dev.lily.engine.backend.ExpertsOperands;
 import dev.lily.engine.backend.GatedDeltaOperands;
@@ -189,6 +190,11 @@ public final class TinyModel implements AutoCloseable {
         matrix(Format.AFFINE_8, 1, 1, HIDDEN),
         tensor(8),
         branch);
+  }
+
+  /** What the model runs on. */
+  public DeviceInfo device() {
+    return backend.device();
   }
 
   public DeviceState state() {

@@ -102,7 +102,8 @@ public final class WorkerPool implements AutoCloseable {
     }
   }
 
-  /** Passes a moment; false if it is time to park. */
+  /** Passes a moment; false if it is time to park. Yielding is for speed: nothing relies on it. */
+  @SuppressWarnings("ThreadPriorityCheck")
   private static boolean pause(int tries) {
     if (tries < SPINS) {
       Thread.onSpinWait();

@@ -19,15 +19,20 @@ final class Lanes {
   /** Forces a width in bits: for tests, since only one width can be had in a process. */
   private static final String BITS_PROPERTY = "lily.vector.bits";
 
-  /** 128 to 512 bits; wider hardware runs 512. */
+  /** The narrowest width that the kernels are written for. */
+  static final int MIN_BITS = 128;
+
+  /** The widest; hardware that has more runs at this. */
+  private static final int MAX_BITS = 512;
+
   static final VectorSpecies<Float> FLOATS =
       VectorSpecies.of(
           float.class,
           VectorShape.forBitSize(
               Math.clamp(
                   Integer.getInteger(BITS_PROPERTY, VectorShape.preferredShape().vectorBitSize()),
-                  128,
-                  512)));
+                  MIN_BITS,
+                  MAX_BITS)));
 
   /** Elements of a vector: 4, 8 or 16. */
   static final int LANES = FLOATS.length();

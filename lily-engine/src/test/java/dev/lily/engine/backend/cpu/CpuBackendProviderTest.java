@@ -1,0 +1,86 @@
+package dev.lily.engine.backend.cpu;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.lily.engine.backend.Availability;
+import dev.lily.engine.backend.Backend;
+import dev.lily.engine.backend.BackendException;
+import dev.lily.engine.backend.BackendOptions;
+import dev.lily.engine.backend.BackendProvider;
+import dev.lily.engine.backend.DeviceState;
+import dev.lily.engine.backend.ModelShape;
+import dev.lily.engine.backend.PassLimits;
+import dev.lily.engine.backend.StateLayout;
+import java.util.ServiceLoader;
+import org.junit.jupiter.api.Test;
+
+class CpuBackendProviderTest {
+  private static final ModelShape SHAPE = new ModelShape(64, 4, 32, 64, 8, 2, 32, 32, 100);
+  private static final PassLimits LIMITS = new PassLimits(16, 2, 2, 1000);
+
+  private static StateLayout layout(int pages) {
+    return new StateLayout(1, 2, 32, 16, pages, 1, 4, 128, 4, 16, 16, 2, 2, 100);
+  }
+
+  @Test
+  void isFoundAsAService() {
+    assertThat(ServiceLoader.load(BackendProvider.class))
+        .filteredOn(provider -> provider.id().equals("cpu"))
+        .singleElement()
+        .satisfies(
+            provider ->
+                assertThat(provider.availability()).isInstanceOf(Availability.Available.class));
+  }
+
+  @Test
+  void saysWhatItRunsOn() {
+    try (Backend backend = new CpuBackendProvider().open(new BackendOptions(3, "scalar"))) {
+      assertThat(backend.id()).isEqualTo("cpu");
+      assertThat(backend.device().detail()).isEqualTo("scalar, 3 threads");
+      assertThat(backend.device().memoryBudgetBytes()).isPositive();
+      assertThat(backend.maxPassesInFlight()).isEqualTo(1);
+    }
+  }
+
+  @Test
+  void takesTheProcessorsWhenNoThreadsAreAskedFor() {
+    try (Backend backend = new CpuBackendProvider().open(BackendOptions.DEFAULT)) {
+      int processors = Runtime.getRuntime().availableProcessors();
+      assertThat(backend.device().detail())
+          .contains(processors == 1 ? "1 thread" : processors + " threads");
+    }
+  }
+
+  @Test
+  void tellsTheBytesOfAStateBeforeItIsOpened() {
+    try (Backend backend = new CpuBackendProvider().open(new BackendOptions(1, "scalar"))) {
+      long onePage = backend.stateBytes(layout(2)) - backend.stateBytes(layout(1));
+      assertThat(onePage).isGreaterThanOrEqualTo(layout(1).pageElements() * Float.BYTES);
+      try (DeviceState state = backend.openState(layout(5), SHAPE, LIMITS)) {
+        assertThat(state.bytes()).isEqualTo(backend.stateBytes(layout(5)));
+      }
+      assertThat(backend.workspaceBytes(SHAPE, LIMITS)).isPositive();
+      assertThat(backend.tensorBytes(3, 5)).isEqualTo(60);
+    }
+  }
+
+  @Test
+  void refusesATensorThatCannotBe() {
+    try (Backend backend = new CpuBackendProvider().open(new BackendOptions(1, "scalar"))) {
+      assertThatThrownBy(() -> backend.tensor(1 << 20, 1 << 20))
+          .isInstanceOf(BackendException.class)
+          .hasMessageContaining("-Xmx");
+    }
+  }
+
+  @Test
+  void refusesAStateThatCannotBe() {
+    try (Backend backend = new CpuBackendProvider().open(new BackendOptions(1, "scalar"))) {
+      PassLimits limits = new PassLimits(1 << 24, 2, 2, 1000);
+      assertThatThrownBy(() -> backend.openState(layout(1), SHAPE, limits))
+          .isInstanceOf(BackendException.class)
+          .hasMessageContaining("Lower the context length");
+    }
+  }
+}
