@@ -102,8 +102,7 @@ public final class WorkerPool implements AutoCloseable {
     }
   }
 
-  /** Passes a moment; false if it is time to park. */
-  // Correctness does not rest on yielding; it lets another process have the core between spins.
+  /** Passes a moment; false if it is time to park. Yielding is for speed: nothing relies on it. */
   @SuppressWarnings("ThreadPriorityCheck")
   private static boolean pause(int tries) {
     if (tries < SPINS) {
