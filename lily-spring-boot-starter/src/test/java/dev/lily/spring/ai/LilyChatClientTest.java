@@ -5,12 +5,15 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.lily.spring.Nano;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.springframework.ai.chat.client.ChatClient;
 import org.springframework.ai.chat.model.ChatResponse;
 import org.springframework.ai.tool.annotation.Tool;
 import org.springframework.ai.tool.annotation.ToolParam;
+import reactor.core.publisher.Flux;
+import reactor.core.scheduler.Schedulers;
 
 /** The chat model behind Spring AI's ChatClient: tool loop, streams and converters. */
 @Timeout(300)
@@ -19,10 +22,14 @@ class LilyChatClientTest {
   /** Tools as an application writes them. */
   static final class CityTools {
     final List<String> asked = new CopyOnWriteArrayList<>();
+    final List<String> threadsThatMustNotBlock = new CopyOnWriteArrayList<>();
 
     @Tool(name = "get_weather", description = "Get the weather in a given city.")
     String weather(@ToolParam(description = "The city") String city) {
       asked.add(city);
+      if (Schedulers.isInNonBlockingThread()) {
+        threadsThatMustNotBlock.add(Thread.currentThread().getName());
+      }
       return city.equals("Rome") ? "sunny, 25 degrees" : "clear, 33 degrees";
     }
   }
@@ -71,6 +78,19 @@ class LilyChatClientTest {
     assertThat(String.join("", pieces)).isEqualTo(WEATHER_ANSWER);
     assertThat(pieces).hasSizeGreaterThan(5);
     assertThat(tools.asked).containsExactly("Rome", "Cairo");
+  }
+
+  @Test
+  void runsToolsOfAStreamWhereTheyMayBlock() {
+    CityTools tools = new CityTools();
+    String answer =
+        Flux.defer(() -> weather(tools).stream().content())
+            .subscribeOn(Schedulers.parallel())
+            .collect(Collectors.joining())
+            .block();
+    assertThat(answer).isEqualTo(WEATHER_ANSWER);
+    assertThat(tools.asked).containsExactly("Rome", "Cairo");
+    assertThat(tools.threadsThatMustNotBlock).isEmpty();
   }
 
   @Test

@@ -8,6 +8,11 @@ import static dev.lily.spring.openai.ScriptedEngine.output;
 import static dev.lily.spring.openai.ScriptedEngine.thought;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import ch.qos.logback.classic.Level;
+import ch.qos.logback.classic.Logger;
+import ch.qos.logback.classic.spi.ILoggingEvent;
+import ch.qos.logback.classic.spi.ThrowableProxyUtil;
+import ch.qos.logback.core.AppenderBase;
 import dev.lily.engine.chat.ResponsePart;
 import dev.lily.engine.generation.ContextOverflowException;
 import dev.lily.engine.generation.DeadlineExceededException;
@@ -21,9 +26,11 @@ import dev.lily.engine.generation.TokenLogprob;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.slf4j.LoggerFactory;
 import org.springframework.http.MediaType;
 import org.springframework.test.web.reactive.server.WebTestClient;
 import tools.jackson.databind.JsonNode;
@@ -442,6 +449,74 @@ class ChatCompletionsEndpointTest {
         .containsExactly("message", "type", "param", "code");
     assertThat(last.path("error").path("type").stringValue()).isEqualTo("server_error");
     assertThat(last.toString()).doesNotContain("secret");
+  }
+
+  /** Everything that is logged at info or above. */
+  private static final class Log extends AppenderBase<ILoggingEvent> implements AutoCloseable {
+    final List<ILoggingEvent> events = new CopyOnWriteArrayList<>();
+    private final Logger root = (Logger) LoggerFactory.getLogger(Logger.ROOT_LOGGER_NAME);
+
+    Log() {
+      start();
+      root.addAppender(this);
+    }
+
+    @Override
+    protected void append(ILoggingEvent event) {
+      if (event.getLevel().isGreaterOrEqual(Level.INFO)) {
+        events.add(event);
+      }
+    }
+
+    @Override
+    public void close() {
+      root.detachAppender(this);
+    }
+  }
+
+  private static SentEvents failedStream(EndpointServer server, String key) {
+    return SentEvents.of(
+        new String(
+            server
+                .client()
+                .post()
+                .uri("/v1/chat/completions")
+                .header("Authorization", "Bearer " + key)
+                .contentType(MediaType.APPLICATION_JSON)
+                .bodyValue(STREAM.replace('\'', '"').replace("hi", "open sesame"))
+                .exchange()
+                .expectBody()
+                .returnResult()
+                .getResponseBodyContent()));
+  }
+
+  @Test
+  void logsAFailedStreamUnderItsIdWithNeitherPromptNorKey() {
+    ScriptedEngine engine =
+        ScriptedEngine.playing(
+            answer("x"),
+            failed(new EngineFailureException("A step", new IllegalStateException("lost"))));
+    EndpointServer server =
+        serve(engine, OpenAiOptions.builder().apiKeys(List.of("sesame-key")).build());
+    try (Log log = new Log()) {
+      SentEvents events = failedStream(server, "sesame-key");
+      String id = events.json().getFirst().path("id").stringValue();
+      assertThat(engine.requests).hasSize(1);
+      assertThat(log.events)
+          .filteredOn(event -> event.getLevel() == Level.ERROR)
+          .singleElement()
+          .satisfies(
+              event -> {
+                assertThat(event.getFormattedMessage()).contains(id);
+                assertThat(event.getThrowableProxy().getCause().getMessage()).isEqualTo("lost");
+              });
+      assertThat(log.events)
+          .noneMatch(event -> event.getFormattedMessage().contains("sesame"))
+          .noneMatch(
+              event ->
+                  event.getThrowableProxy() != null
+                      && ThrowableProxyUtil.asString(event.getThrowableProxy()).contains("sesame"));
+    }
   }
 
   @Test

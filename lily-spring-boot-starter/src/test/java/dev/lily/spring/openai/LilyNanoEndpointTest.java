@@ -6,6 +6,9 @@ import static org.awaitility.Awaitility.await;
 import dev.lily.spring.Nano;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -210,5 +213,58 @@ class LilyNanoEndpointTest {
             .map(message -> message.path("content").stringValue())
             .toList();
     assertThat(answers).hasSize(12).allMatch("60 - 16 = 44"::equals);
+  }
+
+  private static final int CLIENTS = 16;
+
+  private record Answered(String id, String choices, int promptTokens, int completionTokens) {
+    static Answered of(String id, JsonNode choices, JsonNode usage) {
+      return new Answered(
+          id,
+          withoutIds(choices),
+          usage.path("prompt_tokens").intValue(),
+          usage.path("completion_tokens").intValue());
+    }
+  }
+
+  /** Asks the i-th of many questions: half of them with a tool, half of them for a stream. */
+  private static Answered ask(int i) {
+    List<String> cities = List.of("Rome", "Cairo", "Lima", "Oslo");
+    String body =
+        i % 4 < 2
+            ? body(
+                "What is the weather in %s and %s?"
+                    .formatted(cities.get(i / 4), cities.get((i / 4 + 1 + i % 4) % 4)),
+                TOOLS + ",")
+            : off("What is %d - 16?".formatted(60 + i));
+    if (i % 2 == 0) {
+      JsonNode completion = server.answer(body);
+      return Answered.of(
+          completion.path("id").stringValue(),
+          completion.path("choices"),
+          completion.path("usage"));
+    }
+    SentEvents events = server.events(streamed(body));
+    String id = events.json().getFirst().path("id").stringValue();
+    assertThat(events.json()).allMatch(chunk -> chunk.path("id").stringValue().equals(id));
+    return Answered.of(id, events.assembled(), events.json().getLast().path("usage"));
+  }
+
+  @Test
+  void givesEachOfManyClientsTheAnswerToItsOwnQuestion() {
+    List<Answered> alone = IntStream.range(0, CLIENTS).mapToObj(LilyNanoEndpointTest::ask).toList();
+    List<Answered> together;
+    try (ExecutorService clients = Executors.newVirtualThreadPerTaskExecutor()) {
+      List<CompletableFuture<Answered>> asked =
+          IntStream.range(0, CLIENTS)
+              .mapToObj(i -> CompletableFuture.supplyAsync(() -> ask(i), clients))
+              .toList();
+      together = asked.stream().map(CompletableFuture::join).toList();
+    }
+    assertThat(alone).extracting(Answered::choices).doesNotHaveDuplicates();
+    assertThat(together).extracting(Answered::id).doesNotHaveDuplicates();
+    assertThat(together)
+        .usingRecursiveFieldByFieldElementComparatorIgnoringFields("id")
+        .isEqualTo(alone);
   }
 }
