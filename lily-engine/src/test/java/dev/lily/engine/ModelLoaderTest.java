@@ -92,6 +92,15 @@ class ModelLoaderTest {
   }
 
   @Test
+  void unmapsAModelThatDoesNotFit() throws IOException {
+    copyNano();
+    EngineOptions options =
+        EngineOptions.builder(directory).contextLength(8192).memoryLimitBytes(40L << 20).build();
+    assertThatThrownBy(() -> ModelLoader.load(options))
+        .isInstanceOf(ModelDoesNotFitException.class);
+  }
+
+  @Test
   void refusesALongerContextThanTheModelWasTrainedFor() {
     assertThatThrownBy(() -> ModelLoader.load(nano().contextLength(8193).build()))
         .isInstanceOf(IllegalArgumentException.class)

@@ -6,6 +6,8 @@ import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.test.context.SpringBootTest;
 import org.springframework.boot.test.context.SpringBootTest.WebEnvironment;
 import org.springframework.boot.test.web.server.LocalServerPort;
@@ -44,6 +46,27 @@ class ActuatorTest {
         .isEqualTo("lily-nano-4bit")
         .jsonPath("$.components.lily.details.backend")
         .isEqualTo("cpu");
+  }
+
+  @Test
+  void readinessIncludesTheEngineAndLivenessDoesNot() {
+    body("/actuator/health/readiness").jsonPath("$.components.lily.status").isEqualTo("UP");
+    body("/actuator/health/liveness").jsonPath("$.components.lily").doesNotExist();
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {"evil.example", "evil.example:8080", "127.0.0.1.evil.example", "localhost.evil"})
+  void refusesAForeignHostOnEveryPath(String host) {
+    for (String path : List.of("/", "/api/ask?question=x", "/actuator/lily", "/v1/models")) {
+      client.get().uri(path).header("Host", host).exchange().expectStatus().isForbidden();
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"localhost", "localhost:9", "127.0.0.1:8080", "[::1]", "[::1]:8080"})
+  void servesLoopbackNamesWithAnyPort(String host) {
+    client.get().uri("/actuator/health").header("Host", host).exchange().expectStatus().isOk();
   }
 
   @Test
