@@ -102,11 +102,10 @@ class ConcurrentAnswersTest {
   @Test
   void answersWithoutASeedDiffer() throws InterruptedException {
     GenerationRequest request =
-        GenerationRequest.builder(
-                Conversation.of(new Message.User("Tell me one fun fact about space.")))
+        GenerationRequest.builder(Conversation.of(new Message.User("Tell me a story about a fox.")))
             .thinking(false)
             .sampling(SamplingOptions.builder().temperature(1.5).topP(1.0).topK(0).build())
-            .maxTokens(MAX_TOKENS)
+            .maxTokens(4 * MAX_TOKENS)
             .build();
     List<GenerationResult> answers = together(Collections.nCopies(REQUESTS, request));
     assertThat(answers.stream().map(GenerationResult::text).distinct().count()).isGreaterThan(1);
