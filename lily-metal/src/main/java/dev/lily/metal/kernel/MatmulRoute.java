@@ -1,0 +1,121 @@
+package dev.lily.metal.kernel;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Which kernel multiplies: pure functions of the shape. Within a path all kernels give a row the
+ * same bits.
+ */
+final class MatmulRoute {
+  /** Outputs from which a simdgroup of a decode product makes several. */
+  static final int OUTPUTS_FOR_TWO = 1024;
+
+  static final int OUTPUTS_FOR_FOUR = 4096;
+
+  /** Rows from which prefill takes the large tile. */
+  static final int ROWS_FOR_LARGE_TILE = 33;
+
+  /** Outputs of a tile of the prefill products. */
+  static final int TILE_OUTPUTS = 64;
+
+  static final List<String> NAMES = names();
+
+  /** A decode product: outputs of a simdgroup, rows of a threadgroup. */
+  enum Matvec {
+    O1_R1(1, 1),
+    O2_R1(2, 1),
+    O4_R1(4, 1),
+    O4_R2(4, 2),
+    O2_R4(2, 4),
+    O2_R8(2, 8);
+
+    private final int outputs;
+    private final int rows;
+
+    Matvec(int outputs, int rows) {
+      this.outputs = outputs;
+      this.rows = rows;
+    }
+
+    int outputs() {
+      return outputs;
+    }
+
+    int rows() {
+      return rows;
+    }
+
+    boolean exists(WeightFormat format) {
+      return format.isAffine() || this == O1_R1 || this == O2_R8;
+    }
+
+    String kernel(WeightFormat format, ElementType out) {
+      return "matvec_%s_%s_o%d_r%d".formatted(format.kernelName(), out.kernelName(), outputs, rows);
+    }
+  }
+
+  /** A prefill product: rows of a tile. */
+  enum Gemm {
+    M16(16),
+    M64(64);
+
+    private final int rows;
+
+    Gemm(int rows) {
+      this.rows = rows;
+    }
+
+    int rows() {
+      return rows;
+    }
+
+    String kernel(WeightFormat format, ElementType out) {
+      return "gemm_%s_%s_m%d".formatted(format.kernelName(), out.kernelName(), rows);
+    }
+  }
+
+  private MatmulRoute() {}
+
+  /**
+   * The decode product.
+   *
+   * @param outputs of all matrices of the dispatch together
+   */
+  static Matvec matvec(WeightFormat format, int rows, int outputs) {
+    if (!format.isAffine()) {
+      return rows == 1 ? Matvec.O1_R1 : Matvec.O2_R8;
+    }
+    return switch (rows) {
+      case 1 ->
+          outputs >= OUTPUTS_FOR_FOUR
+              ? Matvec.O4_R1
+              : outputs >= OUTPUTS_FOR_TWO ? Matvec.O2_R1 : Matvec.O1_R1;
+      case 2 -> Matvec.O4_R2;
+      case 3, 4 -> Matvec.O2_R4;
+      default -> Matvec.O2_R8;
+    };
+  }
+
+  /** The prefill product. */
+  static Gemm gemm(int rows) {
+    return rows < ROWS_FOR_LARGE_TILE ? Gemm.M16 : Gemm.M64;
+  }
+
+  private static List<String> names() {
+    List<String> names = new ArrayList<>();
+    for (WeightFormat format : WeightFormat.values()) {
+      for (ElementType out : ElementType.values()) {
+        for (Matvec matvec : Matvec.values()) {
+          if (matvec.exists(format)) {
+            names.add(matvec.kernel(format, out));
+          }
+        }
+        for (Gemm gemm : Gemm.values()) {
+          names.add(gemm.kernel(format, out));
+        }
+      }
+    }
+    return List.copyOf(names);
+  }
+}
