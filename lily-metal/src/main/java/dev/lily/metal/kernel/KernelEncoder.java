@@ -27,6 +27,7 @@ public final class KernelEncoder {
   private int index;
   private int parameterBytes;
   private boolean conflict;
+  private boolean hasThreadgroupMemory;
   private int numDispatches;
   private int numBarriers;
 
@@ -40,6 +41,7 @@ public final class KernelEncoder {
   /** Starts a pass. */
   public void open(ComputeEncoder opened) {
     encoder = opened;
+    hasThreadgroupMemory = false;
     stretch++;
     numDispatches = 0;
     numBarriers = 0;
@@ -125,6 +127,7 @@ public final class KernelEncoder {
 
   KernelEncoder threadgroupMemory(long bytes) {
     encoder().setThreadgroupMemory(0, bytes);
+    hasThreadgroupMemory = true;
     return this;
   }
 
@@ -144,6 +147,10 @@ public final class KernelEncoder {
       }
     }
     encoder().dispatch(groupsX, groupsY, groupsZ, threads, 1, 1);
+    if (hasThreadgroupMemory) {
+      encoder().setThreadgroupMemory(0, 0); // it would stay reserved for the kernels that follow
+      hasThreadgroupMemory = false;
+    }
     numDispatches++;
   }
 
