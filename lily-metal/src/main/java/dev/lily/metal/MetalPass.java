@@ -19,6 +19,7 @@ import dev.lily.engine.backend.StackedProjection;
 import dev.lily.engine.backend.Tensor;
 import dev.lily.metal.device.DispatchType;
 import dev.lily.metal.device.MetalBuffer;
+import dev.lily.metal.kernel.DeferredNorm;
 import dev.lily.metal.kernel.DevicePlan;
 import dev.lily.metal.kernel.ElementType;
 import dev.lily.metal.kernel.MetalKernels;
@@ -43,6 +44,7 @@ final class MetalPass implements ComputePass {
   private final MetalMatrix[] matrices = new MetalMatrix[MAX_STACK];
   private final Region[] outs = new Region[MAX_STACK];
   private final int[] outputs = new int[MAX_STACK];
+  private final DeferredNorm norm = new DeferredNorm();
   private @Nullable RowPlan rowPlan;
   private MetalPendingPass pending;
   private DevicePlan plan;
@@ -72,6 +74,7 @@ final class MetalPass implements ComputePass {
       passes--;
     }
     pending = state.pending(passes + 1);
+    norm.clear();
     pending.begin(rows.numRows(), rows.numLogitRows());
     plan = pending.plan();
     plan.fill(rows);
@@ -85,6 +88,17 @@ final class MetalPass implements ComputePass {
 
   private RowPlan rowPlan() {
     return Objects.requireNonNull(rowPlan, "the pass was submitted");
+  }
+
+  /** Records a norm that waits for products that do not come next. */
+  private void flush() {
+    if (norm.isPending()) {
+      norm.record(kernels.norm());
+    }
+  }
+
+  private static boolean isOneDecodeRow(int prefillRows, int decodeRows) {
+    return prefillRows == 0 && decodeRows == 1;
   }
 
   private Region narrow(Tensor tensor, String operand, int columns) {
@@ -102,6 +116,7 @@ final class MetalPass implements ComputePass {
 
   @Override
   public void embed(Matrix embedding, Tensor x) {
+    flush();
     MetalMatrix matrix = MetalMatrix.of(embedding);
     RowPlan rows = rowPlan();
     for (int r = 0; r < rows.numRows(); r++) {
@@ -119,20 +134,18 @@ final class MetalPass implements ComputePass {
 
   @Override
   public void addNormalize(Tensor x, @Nullable Tensor branch, Tensor gain, float eps, Tensor n) {
+    flush();
     int rows = plan.numRows();
     int columns = x.columns();
     Region added = branch == null ? null : narrow(branch, "branch", columns);
     Region residual = kernels.elementwise().as(F32, MetalTensor.of(x), rows);
-    kernels
-        .norm()
-        .addNorm(
-            rows,
-            columns,
-            residual,
-            added,
-            constant(gain, "gain", columns),
-            eps,
-            written(n, "n", rows, columns));
+    Region gains = constant(gain, "gain", columns);
+    Region normed = written(n, "n", rows, columns);
+    if (isOneDecodeRow(plan.numPrefillRows(), plan.numDecodeRows())) {
+      norm.defer(MetalTensor.of(x), added, gains, eps, normed);
+    } else {
+      kernels.norm().addNorm(rows, columns, residual, added, gains, eps, normed);
+    }
   }
 
   @Override
@@ -151,6 +164,7 @@ final class MetalPass implements ComputePass {
 
   @Override
   public void project(Tensor y, Matrix matrix, Tensor out) {
+    flush();
     Region input = narrow(y, "y", y.columns());
     stack(0, matrix, out, y);
     multiply(input, 1, BF16);
@@ -173,6 +187,11 @@ final class MetalPass implements ComputePass {
   }
 
   private void multiply(Region input, int count, ElementType type) {
+    if (norm.gives(input)
+        && kernels.matmul().multiplyNormed(norm, matrices, outs, outputs, count, type)) {
+      return;
+    }
+    flush();
     kernels
         .matmul()
         .multiply(
@@ -188,6 +207,7 @@ final class MetalPass implements ComputePass {
 
   @Override
   public void gatedDelta(GatedDeltaOperands o) {
+    flush();
     int heads = o.numValueHeads();
     int valueColumns = heads * o.valueDim();
     int channels = 2 * o.numKeyHeads() * o.keyDim() + valueColumns;
@@ -222,6 +242,7 @@ final class MetalPass implements ComputePass {
 
   @Override
   public void prepareAttention(AttentionOperands o) {
+    flush();
     plan.requirePages(rowPlan());
     kernels
         .attention()
@@ -230,6 +251,7 @@ final class MetalPass implements ComputePass {
 
   @Override
   public void attend(AttentionOperands o) {
+    flush();
     kernels
         .attention()
         .attend(
@@ -262,6 +284,7 @@ final class MetalPass implements ComputePass {
 
   @Override
   public void gatherRows(Tensor x, Tensor branch, Tensor rows) {
+    flush();
     if (plan.numLogitRows() == 0) {
       return;
     }
@@ -275,6 +298,7 @@ final class MetalPass implements ComputePass {
 
   @Override
   public void logits(LogitsOperands o) {
+    flush();
     int count = plan.numLogitRows();
     if (count == 0) {
       return;
@@ -283,15 +307,20 @@ final class MetalPass implements ComputePass {
     Region rows = kernels.elementwise().as(F32, MetalTensor.of(o.rows()), count);
     Region normalized =
         MetalTensor.of(o.normalized()).require("normalized", count, columns).written(BF16, LOGITS);
-    kernels
-        .norm()
-        .addNorm(
-            count, columns, rows, null, constant(o.gain(), "gain", columns), o.eps(), normalized);
+    Region gains = constant(o.gain(), "gain", columns);
     Region logits =
         MetalTensor.of(o.logits())
             .require("logits", count, o.logits().columns())
             .written(F32, LOGITS);
     stack(0, o.lmHead(), logits, o.logits().columns(), o.rows());
+    if (isOneDecodeRow(plan.numPrefillLogits(), plan.numDecodeLogits())) {
+      norm.defer(MetalTensor.of(o.rows()), null, gains, o.eps(), normalized);
+      if (kernels.matmul().multiplyNormed(norm, matrices, outs, outputs, 1, F32)) {
+        return;
+      }
+      norm.clear();
+    }
+    kernels.norm().addNorm(count, columns, rows, null, gains, o.eps(), normalized);
     kernels
         .matmul()
         .multiply(
@@ -307,6 +336,7 @@ final class MetalPass implements ComputePass {
 
   @Override
   public void sample(Tensor logits) {
+    flush();
     RowPlan rows = rowPlan();
     if (rows.numLogitRows() == 0) {
       return;
@@ -357,6 +387,7 @@ final class MetalPass implements ComputePass {
 
   @Override
   public void copyOut(Tensor source, int firstRow, int numRows, float[] destination) {
+    flush();
     rowPlan();
     MetalTensor tensor = MetalTensor.of(source);
     if (firstRow < 0
@@ -373,6 +404,7 @@ final class MetalPass implements ComputePass {
 
   @Override
   public PendingPass submit() {
+    flush();
     rowPlan();
     rowPlan = null;
     kernels.encoder().end();

@@ -2,6 +2,7 @@ package dev.lily.metal.kernel;
 
 import dev.lily.metal.kernel.MatmulRoute.Gemm;
 import dev.lily.metal.kernel.MatmulRoute.Matvec;
+import dev.lily.metal.kernel.MatmulRoute.NormMatvec;
 import java.util.EnumMap;
 import java.util.Map;
 import java.util.Objects;
@@ -18,6 +19,7 @@ public final class MatmulKernels {
   private final KernelEncoder encoder;
   private final Map<WeightFormat, Products> narrow;
   private final Map<WeightFormat, Products> wide;
+  private final Pipelines<NormMatvec> normMatvec;
 
   /** The kernels of one format of weights and one type of results. */
   private record Products(Pipelines<Matvec> matvec, Pipelines<Gemm> gemm) {}
@@ -26,6 +28,7 @@ public final class MatmulKernels {
     this.encoder = encoder;
     narrow = products(library, ElementType.BF16);
     wide = products(library, ElementType.F32);
+    normMatvec = Pipelines.of(library, NormMatvec.class, kind -> true, NormMatvec::kernel);
   }
 
   private static Map<WeightFormat, Products> products(KernelLibrary library, ElementType out) {
@@ -114,12 +117,31 @@ public final class MatmulKernels {
     }
     Matvec kind = MatmulRoute.matvec(matrix.format(), rows, total);
     encoder.kernel(products(matrix.format(), type).matvec.get(kind));
+    int groups = bindMatrices(matrices, outputs, first, end, kind.outputs());
+    encoder.read(x, (long) firstRow * matrix.columns() * ElementType.BF16.bytes());
+    bindOutputs(outs, outputs, first, end, firstRow, type);
+    shapes(matrix, outputs, first, end);
+    encoder
+        .field(rows)
+        .field(0)
+        .field(0f)
+        .parameters()
+        .dispatch(groups, KernelEncoder.ceilDiv(rows, kind.rows()), 1, MATVEC_THREADS);
+  }
+
+  /** Binds four matrices, absent ones to anything; gives the threadgroups they take. */
+  private int bindMatrices(
+      MetalMatrix[] matrices, int[] outputs, int first, int end, int outputsOfSimdgroup) {
     int groups = 0;
     for (int m = first; m < first + MAX_MATRICES; m++) {
       matrices[m < end ? m : first].bind(encoder);
-      groups += m < end ? KernelEncoder.ceilDiv(outputs[m], SIMDGROUPS * kind.outputs()) : 0;
+      groups += m < end ? KernelEncoder.ceilDiv(outputs[m], SIMDGROUPS * outputsOfSimdgroup) : 0;
     }
-    encoder.read(x, (long) firstRow * matrix.columns() * ElementType.BF16.bytes());
+    return groups;
+  }
+
+  private void bindOutputs(
+      Region[] outs, int[] outputs, int first, int end, int firstRow, ElementType type) {
     for (int m = first; m < first + MAX_MATRICES; m++) {
       if (m < end) {
         encoder.write(outs[m], (long) firstRow * outputs[m] * type.bytes());
@@ -127,15 +149,59 @@ public final class MatmulKernels {
         encoder.constant(outs[first].buffer(), 0);
       }
     }
+  }
+
+  private void shapes(MetalMatrix matrix, int[] outputs, int first, int end) {
     encoder.field(matrix.columns()).field(matrix.groupSize());
     for (int m = first; m < first + MAX_MATRICES; m++) {
       encoder.field(m < end ? outputs[m] : 0);
     }
+  }
+
+  /**
+   * As {@link #multiply} for one decode row, with the norm that gives the input in the same
+   * dispatch, to the same bits.
+   *
+   * @return false, and nothing is recorded, if no kernel does both
+   */
+  public boolean multiplyNormed(
+      DeferredNorm norm,
+      MetalMatrix[] matrices,
+      Region[] outs,
+      int[] outputs,
+      int count,
+      ElementType type) {
+    MetalMatrix matrix = matrices[0];
+    int total = 0;
+    for (int m = 0; m < count; m++) {
+      if (!matrices[m].isLike(matrix)) {
+        return false;
+      }
+      total += outputs[m];
+    }
+    NormMatvec kind = MatmulRoute.normMatvec(matrix.format(), type, norm.columns(), total);
+    if (kind == null || count > MAX_MATRICES) {
+      return false;
+    }
+    encoder.kernel(normMatvec.get(kind));
+    int groups = bindMatrices(matrices, outputs, 0, count, kind.outputs());
+    encoder.read(norm.x().current());
+    bindOutputs(outs, outputs, 0, count, 0, type);
+    shapes(matrix, outputs, 0, count);
+    Region branch = norm.branch();
+    encoder.field(1).field(branch == null ? 0 : 1).field(norm.eps()).parameters();
+    if (branch == null) {
+      encoder.constant(norm.gain().buffer(), 0);
+    } else {
+      encoder.read(branch);
+    }
     encoder
-        .field(rows)
-        .field(0)
-        .field(0f)
-        .parameters()
-        .dispatch(groups, KernelEncoder.ceilDiv(rows, kind.rows()), 1, MATVEC_THREADS);
+        .constant(norm.gain().buffer(), 0)
+        .write(norm.x().spare())
+        .write(norm.n())
+        .dispatch(groups, 1, 1, MATVEC_THREADS);
+    norm.x().takeSpare();
+    norm.clear();
+    return true;
   }
 }

@@ -2,6 +2,7 @@ package dev.lily.metal.kernel;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Which kernel multiplies: pure functions of the shape. Within a path all kernels give a row the
@@ -12,6 +13,9 @@ final class MatmulRoute {
   static final int OUTPUTS_FOR_TWO = 1024;
 
   static final int OUTPUTS_FOR_FOUR = 4096;
+
+  /** Most columns of a product that norms its input itself. */
+  static final int MAX_FUSED_COLUMNS = 4096;
 
   /** Rows from which prefill takes the large tile. */
   static final int ROWS_FOR_LARGE_TILE = 33;
@@ -75,6 +79,46 @@ final class MatmulRoute {
     }
   }
 
+  /** A decode product of one row that norms its input itself: outputs of a simdgroup. */
+  enum NormMatvec {
+    Q4_BF16_O4("q4_bf16_o4", 4),
+    Q4_BF16_O2("q4_bf16_o2", 2),
+    Q4_F32_O4("q4_f32_o4", 4),
+    Q8_F32_O1("q8_f32_o1", 1);
+
+    private final String suffix;
+    private final int outputs;
+
+    NormMatvec(String suffix, int outputs) {
+      this.suffix = suffix;
+      this.outputs = outputs;
+    }
+
+    int outputs() {
+      return outputs;
+    }
+
+    String kernel() {
+      return "norm_matvec_" + suffix;
+    }
+  }
+
+  /** The decode product that norms its input itself; null if none does for this shape. */
+  static @Nullable NormMatvec normMatvec(
+      WeightFormat format, ElementType out, int columns, int outputs) {
+    if (columns > MAX_FUSED_COLUMNS) {
+      return null;
+    }
+    return switch (format) {
+      case Q4 ->
+          out == ElementType.F32
+              ? NormMatvec.Q4_F32_O4
+              : outputs >= OUTPUTS_FOR_FOUR ? NormMatvec.Q4_BF16_O4 : NormMatvec.Q4_BF16_O2;
+      case Q8 -> out == ElementType.F32 ? NormMatvec.Q8_F32_O1 : null;
+      case BF16, F32 -> null;
+    };
+  }
+
   private MatmulRoute() {}
 
   /**
@@ -115,6 +159,9 @@ final class MatmulRoute {
           names.add(gemm.kernel(format, out));
         }
       }
+    }
+    for (NormMatvec matvec : NormMatvec.values()) {
+      names.add(matvec.kernel());
     }
     return List.copyOf(names);
   }

@@ -27,6 +27,7 @@ public final class MetalTensor implements Tensor {
   private final int columns;
   private @Nullable Region wide;
   private @Nullable Region narrow;
+  private @Nullable Region spare;
   private ElementType type = ElementType.F32;
   private RowOrder order = RowOrder.PLAN;
 
@@ -114,6 +115,22 @@ public final class MetalTensor implements Tensor {
         yield narrow;
       }
     };
+  }
+
+  /** Memory for the next values of an fp32 tensor, beside those it holds. */
+  Region spare() {
+    if (spare == null) {
+      spare = allocate(ElementType.F32);
+    }
+    return spare;
+  }
+
+  /** The spare memory holds the values from now on. */
+  void takeSpare() {
+    Region values = spare();
+    spare = wide;
+    wide = values;
+    type = ElementType.F32;
   }
 
   private Region allocate(ElementType wanted) {
