@@ -7,10 +7,14 @@ import dev.lily.engine.backend.Availability.Unavailable;
 import dev.lily.engine.backend.BackendException;
 import dev.lily.engine.backend.BackendOptions;
 import dev.lily.engine.backend.BackendProvider;
+import dev.lily.metal.objc.ObjcRuntime;
 import java.util.ServiceLoader;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.DisabledOnOs;
+import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class MetalBackendProviderTest {
 
@@ -30,17 +34,34 @@ class MetalBackendProviderTest {
     "Mac OS X, x86_64, 15.1, 'Metal kernels need Apple silicon; this JVM runs as x86_64'",
     "Mac OS X, aarch64, 14.7.2, 'Metal kernels need macOS 15 or newer; this is macOS 14.7.2'",
     "Mac OS X, aarch64, strange, 'Metal kernels need macOS 15 or newer; this is macOS strange'",
-    "Mac OS X, aarch64, 15.0, 'Metal kernels are not part of this build yet'",
-    "Mac OS X, aarch64, 26, 'Metal kernels are not part of this build yet'",
   })
   void saysWhyItCannotRun(String osName, String arch, String version, String reason) {
-    Unavailable unavailable = MetalBackendProvider.check(osName, arch, version);
+    Unavailable unavailable = MetalBackendProvider.check(osName, arch, version).orElseThrow();
     assertThat(unavailable.reason()).isEqualTo(reason);
     assertThat(unavailable.remedy()).containsIgnoringCase("CPU back end");
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"15.0", "15", "26.1"})
+  void findsNothingAmissOnARecentMac(String version) {
+    assertThat(MetalBackendProvider.check("Mac OS X", "aarch64", version)).isEmpty();
+  }
+
   @Test
+  @DisabledOnOs(value = OS.MAC, disabledReason = "Macs have Metal")
   void refusesToOpenWithReasonAndRemedy() {
+    String substitute = System.clearProperty(ObjcRuntime.LIBRARY_PROPERTY);
+    try {
+      refusesToOpen();
+    } finally {
+      if (substitute != null) {
+        System.setProperty(ObjcRuntime.LIBRARY_PROPERTY, substitute);
+      }
+    }
+  }
+
+  private static void refusesToOpen() {
+    assertThat(new MetalBackendProvider().availability()).isInstanceOf(Unavailable.class);
     assertThatExceptionOfType(BackendException.class)
         .isThrownBy(() -> new MetalBackendProvider().open(BackendOptions.DEFAULT))
         .withMessageStartingWith("Opening back end 'metal': Metal ")

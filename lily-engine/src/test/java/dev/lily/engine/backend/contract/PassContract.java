@@ -179,7 +179,8 @@ abstract class PassContract {
     SamplingParameters parameters =
         SamplingParameters.of(SamplingOptions.builder().temperature(0.9).build(), 77, -1);
     try (TinyModel model = new TinyModel(contract.open())) {
-      int[] literal = decode(model, new Sequence(model, 0, tokens(0)), parameters, false);
+      boolean onOwnPath = !contract.decodesToTheBitsOfPrefill();
+      int[] literal = decode(model, new Sequence(model, 0, tokens(0)), parameters, onOwnPath);
       int[] resident = decode(model, new Sequence(model, 1, tokens(0)), parameters, true);
       assertThat(resident).containsExactly(literal);
     }

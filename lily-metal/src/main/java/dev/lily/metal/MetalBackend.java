@@ -1,0 +1,164 @@
+package dev.lily.metal;
+
+import dev.lily.engine.backend.Backend;
+import dev.lily.engine.backend.BackendException;
+import dev.lily.engine.backend.ComputePass;
+import dev.lily.engine.backend.DeviceInfo;
+import dev.lily.engine.backend.DeviceState;
+import dev.lily.engine.backend.Matrix;
+import dev.lily.engine.backend.MatrixSource;
+import dev.lily.engine.backend.ModelShape;
+import dev.lily.engine.backend.PassLimits;
+import dev.lily.engine.backend.RowPlan;
+import dev.lily.engine.backend.StateLayout;
+import dev.lily.engine.backend.Tensor;
+import dev.lily.metal.device.CommandQueue;
+import dev.lily.metal.device.GpuFamily;
+import dev.lily.metal.device.MetalDevice;
+import dev.lily.metal.kernel.DeviceMemory;
+import dev.lily.metal.kernel.ElementType;
+import dev.lily.metal.kernel.KernelEncoder;
+import dev.lily.metal.kernel.KernelLibrary;
+import dev.lily.metal.kernel.MatrixLoader;
+import dev.lily.metal.kernel.MetalKernels;
+import dev.lily.metal.kernel.MetalTensor;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * An Apple GPU. Weights stay in the checkpoint's mapping where their alignment allows it;
+ * activations, pages and slots lie in memory that both processors reach.
+ */
+final class MetalBackend implements Backend {
+  private static final int MAX_PASSES = 2;
+  private static final long MEBIBYTE = 1 << 20;
+
+  private final MetalDevice device;
+  private final Arena arena = Arena.ofShared();
+  private final CommandQueue queue;
+  private final DeviceMemory memory;
+  private final MatrixLoader loader;
+  private final MetalKernels kernels;
+  private final DeviceInfo info;
+
+  private MetalBackend(MetalDevice device) {
+    this.device = device;
+    KernelLibrary library = KernelLibrary.compile(device);
+    queue = device.queue(MAX_PASSES);
+    memory = new DeviceMemory(device, queue);
+    loader = new MatrixLoader(memory);
+    kernels =
+        MetalKernels.of(
+            library, new KernelEncoder(arena), memory, loader, device.maxThreadgroupBytes());
+    info =
+        new DeviceInfo(
+            device.name(),
+            family(device) + ", " + device.architecture(),
+            device.recommendedMaxWorkingSetBytes());
+  }
+
+  /**
+   * Opens the system's GPU and compiles the kernels.
+   *
+   * @throws dev.lily.metal.device.MetalException if there is none, or it refuses something
+   */
+  static MetalBackend open() {
+    MetalDevice device = MetalDevice.open();
+    try {
+      return new MetalBackend(device);
+    } catch (RuntimeException | Error e) {
+      device.close();
+      throw e;
+    }
+  }
+
+  private static GpuFamily family(MetalDevice device) {
+    for (GpuFamily family :
+        new GpuFamily[] {GpuFamily.APPLE10, GpuFamily.APPLE9, GpuFamily.APPLE8}) {
+      if (device.supports(family)) {
+        return family;
+      }
+    }
+    return GpuFamily.APPLE7;
+  }
+
+  @Override
+  public String id() {
+    return MetalBackendProvider.ID;
+  }
+
+  @Override
+  public DeviceInfo device() {
+    return info;
+  }
+
+  @Override
+  public int maxPassesInFlight() {
+    return MAX_PASSES;
+  }
+
+  @Override
+  public void mapWeights(MemorySegment file) {
+    loader.map(file);
+  }
+
+  @Override
+  public Matrix matrix(MatrixSource source) {
+    return loader.load(source);
+  }
+
+  @Override
+  public Tensor constant(float... values) {
+    return MetalTensor.constant(memory, values);
+  }
+
+  @Override
+  public Tensor tensor(int rows, int columns) {
+    return new MetalTensor(memory, rows, columns);
+  }
+
+  @Override
+  public long tensorBytes(int rows, int columns) {
+    return MetalTensor.bytes(rows, columns, ElementType.F32);
+  }
+
+  @Override
+  public long stateBytes(StateLayout layout) {
+    return MetalState.bytes(layout);
+  }
+
+  @Override
+  public long workspaceBytes(ModelShape shape, PassLimits limits) {
+    return MetalState.workspaceBytes(shape, limits);
+  }
+
+  @Override
+  public DeviceState openState(StateLayout layout, ModelShape shape, PassLimits limits) {
+    long needed = stateBytes(layout) + workspaceBytes(shape, limits);
+    long used = device.currentAllocatedBytes();
+    long budget = device.recommendedMaxWorkingSetBytes();
+    if (used + needed > budget) {
+      throw new BackendException(
+          "State and scratch of %d MiB do not fit beside the %d MiB in use: this GPU should use at most %d MiB. Lower the context length, the sessions or the prefill chunk, or raise the limit with sudo sysctl iogpu.wired_limit_mb=N"
+              .formatted(needed / MEBIBYTE, used / MEBIBYTE, budget / MEBIBYTE));
+    }
+    return new MetalState(memory, queue, kernels, layout, shape, limits);
+  }
+
+  @Override
+  public ComputePass begin(RowPlan plan, DeviceState state) {
+    if (state instanceof MetalState metal) {
+      return metal.begin(plan);
+    }
+    throw new BackendException(
+        "The Metal back end was given a " + state.getClass().getName() + "; it takes its own only");
+  }
+
+  @Override
+  public void close() {
+    device.close();
+    if (arena.scope().isAlive()) {
+      arena.close();
+    }
+  }
+}

@@ -1,0 +1,427 @@
+package dev.lily.metal;
+
+import static dev.lily.metal.kernel.ElementType.BF16;
+import static dev.lily.metal.kernel.ElementType.F32;
+import static dev.lily.metal.kernel.MetalTensor.RowOrder.LOGITS;
+import static dev.lily.metal.kernel.MetalTensor.RowOrder.PLAN;
+
+import dev.lily.engine.backend.AttentionOperands;
+import dev.lily.engine.backend.BackendException;
+import dev.lily.engine.backend.ComputePass;
+import dev.lily.engine.backend.ExpertsOperands;
+import dev.lily.engine.backend.GatedDeltaOperands;
+import dev.lily.engine.backend.LogitsOperands;
+import dev.lily.engine.backend.Matrix;
+import dev.lily.engine.backend.PassLimits;
+import dev.lily.engine.backend.PendingPass;
+import dev.lily.engine.backend.RowPlan;
+import dev.lily.engine.backend.StackedProjection;
+import dev.lily.engine.backend.Tensor;
+import dev.lily.metal.device.DispatchType;
+import dev.lily.metal.device.MetalBuffer;
+import dev.lily.metal.kernel.DeferredNorm;
+import dev.lily.metal.kernel.DevicePlan;
+import dev.lily.metal.kernel.ElementType;
+import dev.lily.metal.kernel.MetalKernels;
+import dev.lily.metal.kernel.MetalMatrix;
+import dev.lily.metal.kernel.MetalTensor;
+import dev.lily.metal.kernel.Region;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Records each verb as dispatches of one concurrent encoder. The residual stream, logits and
+ * constants are fp32, all other activations bf16. One object records all passes of a state, one
+ * after the other; two of them may be in flight.
+ */
+final class MetalPass implements ComputePass {
+  private static final int MAX_STACK = 16;
+
+  private final MetalState state;
+  private final MetalKernels kernels;
+  private final PassLimits limits;
+  private final int[] firstLogit;
+  private final MetalMatrix[] matrices = new MetalMatrix[MAX_STACK];
+  private final Region[] outs = new Region[MAX_STACK];
+  private final int[] outputs = new int[MAX_STACK];
+  private final DeferredNorm norm = new DeferredNorm();
+  private @Nullable RowPlan rowPlan;
+  private MetalPendingPass pending;
+  private DevicePlan plan;
+  private int passes;
+  private int numDispatches;
+  private int numBarriers;
+
+  MetalPass(MetalState state, MetalKernels kernels, PassLimits limits) {
+    this.state = state;
+    this.kernels = kernels;
+    this.limits = limits;
+    firstLogit = new int[limits.maxSequences() + 1];
+    pending = state.pending(0);
+    plan = pending.plan();
+  }
+
+  void begin(RowPlan rows) {
+    if (rows.numRows() > limits.maxRows()
+        || rows.numSequences() > limits.maxSequences()
+        || rows.numLogitRows() > limits.maxLogitRows()) {
+      throw new BackendException(
+          "A plan of %d rows, %d sequences and %d logit rows exceeds %s"
+              .formatted(rows.numRows(), rows.numSequences(), rows.numLogitRows(), limits));
+    }
+    if (pending.isRecording()) {
+      pending.discard(); // its recording failed half-way
+      passes--;
+    }
+    pending = state.pending(passes + 1);
+    norm.clear();
+    pending.begin(rows.numRows(), rows.numLogitRows());
+    plan = pending.plan();
+    plan.fill(rows);
+    rowPlan = rows;
+    passes++;
+    pending.commands().begin();
+    pending.recording();
+    kernels.encoder().open(pending.commands().encoder(DispatchType.CONCURRENT));
+    state.recordCopies();
+  }
+
+  private RowPlan rowPlan() {
+    return Objects.requireNonNull(rowPlan, "the pass was submitted");
+  }
+
+  /** Records a norm that waits for products that do not come next. */
+  private void flush() {
+    if (norm.isPending()) {
+      norm.record(kernels.norm());
+    }
+  }
+
+  private static boolean isOneDecodeRow(int prefillRows, int decodeRows) {
+    return prefillRows == 0 && decodeRows == 1;
+  }
+
+  private Region narrow(Tensor tensor, String operand, int columns) {
+    MetalTensor metal = MetalTensor.of(tensor).require(operand, plan.numRows(), columns);
+    return kernels.elementwise().as(BF16, metal, plan.numRows());
+  }
+
+  private static Region written(Tensor tensor, String operand, int rows, int columns) {
+    return MetalTensor.of(tensor).require(operand, rows, columns).written(BF16, PLAN);
+  }
+
+  private static Region constant(Tensor tensor, String operand, int columns) {
+    return MetalTensor.of(tensor).require(operand, 1, columns).current();
+  }
+
+  @Override
+  public void embed(Matrix embedding, Tensor x) {
+    flush();
+    MetalMatrix matrix = MetalMatrix.of(embedding);
+    RowPlan rows = rowPlan();
+    for (int r = 0; r < rows.numRows(); r++) {
+      if (rows.token(r) != RowPlan.PREVIOUS_TOKEN
+          && (rows.token(r) < 0 || rows.token(r) >= matrix.rows())) {
+        throw new BackendException(
+            "Token id is %d; embedding '%s' has %d rows"
+                .formatted(rows.token(r), matrix.name(), matrix.rows()));
+      }
+    }
+    Region out =
+        MetalTensor.of(x).require("x", plan.numRows(), matrix.columns()).written(F32, PLAN);
+    kernels.elementwise().embed(plan, matrix, state.sampling().device().lastTokens(), out);
+  }
+
+  @Override
+  public void addNormalize(Tensor x, @Nullable Tensor branch, Tensor gain, float eps, Tensor n) {
+    flush();
+    int rows = plan.numRows();
+    int columns = x.columns();
+    Region added = branch == null ? null : narrow(branch, "branch", columns);
+    Region residual = kernels.elementwise().as(F32, MetalTensor.of(x), rows);
+    Region gains = constant(gain, "gain", columns);
+    Region normed = written(n, "n", rows, columns);
+    if (isOneDecodeRow(plan.numPrefillRows(), plan.numDecodeRows())) {
+      norm.defer(MetalTensor.of(x), added, gains, eps, normed);
+    } else {
+      kernels.norm().addNorm(rows, columns, residual, added, gains, eps, normed);
+    }
+  }
+
+  @Override
+  public void projectStack(StackedProjection operands) {
+    int count = operands.matrices().size();
+    if (count > MAX_STACK) {
+      throw new BackendException(
+          count + " matrices over one input; at most " + MAX_STACK + " are supported");
+    }
+    Region input = narrow(operands.input(), "input", operands.input().columns());
+    for (int m = 0; m < count; m++) {
+      stack(m, operands.matrices().get(m), operands.outputs().get(m), operands.input());
+    }
+    multiply(input, count, BF16);
+  }
+
+  @Override
+  public void project(Tensor y, Matrix matrix, Tensor out) {
+    flush();
+    Region input = narrow(y, "y", y.columns());
+    stack(0, matrix, out, y);
+    multiply(input, 1, BF16);
+  }
+
+  private void stack(int index, Matrix matrix, Tensor out, Tensor input) {
+    stack(index, matrix, written(out, "out", plan.numRows(), out.columns()), out.columns(), input);
+  }
+
+  private void stack(int index, Matrix matrix, Region out, int columns, Tensor input) {
+    MetalMatrix metal = MetalMatrix.of(matrix);
+    if (metal.columns() != input.columns() || metal.rows() < columns) {
+      throw new BackendException(
+          "Matrix '%s' is [%d, %d]; it is applied to %d columns and gives %d"
+              .formatted(metal.name(), metal.rows(), metal.columns(), input.columns(), columns));
+    }
+    matrices[index] = metal;
+    outs[index] = out;
+    outputs[index] = columns;
+  }
+
+  private void multiply(Region input, int count, ElementType type) {
+    if (norm.gives(input)
+        && kernels.matmul().multiplyNormed(norm, matrices, outs, outputs, count, type)) {
+      return;
+    }
+    flush();
+    kernels
+        .matmul()
+        .multiply(
+            plan.numPrefillRows(),
+            plan.numDecodeRows(),
+            input,
+            matrices,
+            outs,
+            outputs,
+            count,
+            type);
+  }
+
+  @Override
+  public void gatedDelta(GatedDeltaOperands o) {
+    flush();
+    int heads = o.numValueHeads();
+    int valueColumns = heads * o.valueDim();
+    int channels = 2 * o.numKeyHeads() * o.keyDim() + valueColumns;
+    kernels
+        .deltaRule()
+        .run(
+            plan,
+            o,
+            state.deltaRule(),
+            narrow(o.qkv(), "qkv", channels),
+            narrow(o.z(), "z", valueColumns),
+            narrow(o.a(), "a", heads),
+            narrow(o.b(), "b", heads),
+            written(o.y(), "y", plan.numRows(), valueColumns));
+  }
+
+  private Region queryGate(AttentionOperands o) {
+    return narrow(o.queryAndGate(), "queryAndGate", 2 * o.numHeads() * o.headDim());
+  }
+
+  private Region key(AttentionOperands o) {
+    return narrow(o.key(), "key", o.numKeyValueHeads() * o.headDim());
+  }
+
+  private Region value(AttentionOperands o) {
+    return narrow(o.value(), "value", o.numKeyValueHeads() * o.headDim());
+  }
+
+  private Region query(AttentionOperands o) {
+    return written(o.query(), "query", plan.numRows(), o.numHeads() * o.headDim());
+  }
+
+  @Override
+  public void prepareAttention(AttentionOperands o) {
+    flush();
+    plan.requirePages(rowPlan());
+    kernels
+        .attention()
+        .prepare(plan, o, state.attention(), queryGate(o), key(o), value(o), query(o));
+  }
+
+  @Override
+  public void attend(AttentionOperands o) {
+    flush();
+    kernels
+        .attention()
+        .attend(
+            plan,
+            o,
+            state.attention(),
+            queryGate(o),
+            key(o),
+            value(o),
+            query(o),
+            written(o.y(), "y", plan.numRows(), o.numHeads() * o.headDim()));
+  }
+
+  @Override
+  public void experts(ExpertsOperands o) {
+    int hidden = o.n().columns();
+    Region n = narrow(o.n(), "n", hidden);
+    int experts = o.router().rows();
+    Region logits =
+        MetalTensor.of(o.routerLogits())
+            .require("routerLogits", plan.numRows(), experts)
+            .written(F32, PLAN);
+    stack(0, o.router(), logits, experts, o.n());
+    stack(1, o.sharedExpertGate(), state.experts().sharedGate(), 1, o.n());
+    multiply(n, 2, F32);
+    kernels
+        .experts()
+        .run(plan, o, state.experts(), logits, n, written(o.out(), "out", plan.numRows(), hidden));
+  }
+
+  @Override
+  public void gatherRows(Tensor x, Tensor branch, Tensor rows) {
+    flush();
+    if (plan.numLogitRows() == 0) {
+      return;
+    }
+    int columns = x.columns();
+    Region added = narrow(branch, "branch", columns);
+    Region residual = kernels.elementwise().as(F32, MetalTensor.of(x), plan.numRows());
+    Region out =
+        MetalTensor.of(rows).require("rows", plan.numLogitRows(), columns).written(F32, LOGITS);
+    kernels.elementwise().gatherRows(plan, columns, residual, added, out);
+  }
+
+  @Override
+  public void logits(LogitsOperands o) {
+    flush();
+    int count = plan.numLogitRows();
+    if (count == 0) {
+      return;
+    }
+    int columns = o.rows().columns();
+    Region rows = kernels.elementwise().as(F32, MetalTensor.of(o.rows()), count);
+    Region normalized =
+        MetalTensor.of(o.normalized()).require("normalized", count, columns).written(BF16, LOGITS);
+    Region gains = constant(o.gain(), "gain", columns);
+    Region logits =
+        MetalTensor.of(o.logits())
+            .require("logits", count, o.logits().columns())
+            .written(F32, LOGITS);
+    stack(0, o.lmHead(), logits, o.logits().columns(), o.rows());
+    if (isOneDecodeRow(plan.numPrefillLogits(), plan.numDecodeLogits())) {
+      norm.defer(MetalTensor.of(o.rows()), null, gains, o.eps(), normalized);
+      if (kernels.matmul().multiplyNormed(norm, matrices, outs, outputs, 1, F32)) {
+        return;
+      }
+      norm.clear();
+    }
+    kernels.norm().addNorm(count, columns, rows, null, gains, o.eps(), normalized);
+    kernels
+        .matmul()
+        .multiply(
+            plan.numPrefillLogits(),
+            plan.numDecodeLogits(),
+            normalized,
+            matrices,
+            outs,
+            outputs,
+            1,
+            F32);
+  }
+
+  @Override
+  public void sample(Tensor logits) {
+    flush();
+    RowPlan rows = rowPlan();
+    if (rows.numLogitRows() == 0) {
+      return;
+    }
+    MetalTensor metal =
+        MetalTensor.of(logits)
+            .require("logits", rows.numLogitRows(), state.layout().vocabularySize());
+    Region values = kernels.elementwise().as(F32, metal, rows.numLogitRows());
+    int index = 0;
+    for (int s = 0; s < rows.numSequences(); s++) {
+      firstLogit[s] = index;
+      while (index < rows.numLogitRows() && rows.sequenceOf(rows.logitRow(index)) == s) {
+        index++;
+      }
+    }
+    firstLogit[rows.numSequences()] = index;
+    // A slot's rows go one after the other: each sees the tokens chosen before.
+    for (int round = 0; sampleRound(rows, values, round); round++) {}
+  }
+
+  /** Samples the next row of each sequence that has one; false if none has. */
+  private boolean sampleRound(RowPlan rows, Region logits, int round) {
+    int first = -1;
+    int count = 0;
+    boolean anyLogprobs = false;
+    for (int s = 0; s < rows.numSequences(); s++) {
+      int index = firstLogit[s] + round;
+      int slot = rows.samplingSlot(s);
+      if (slot == RowPlan.NO_SAMPLING || index >= firstLogit[s + 1]) {
+        continue;
+      }
+      int result = plan.addSampledRow(plan.deviceLogit(index), slot);
+      boolean logprobs = state.sampling().topLogprobs(slot) >= 0;
+      pending.sampled(index, result, logprobs);
+      anyLogprobs |= logprobs;
+      first = first < 0 ? result : first;
+      count++;
+    }
+    if (count == 0) {
+      return false;
+    }
+    kernels
+        .sampling()
+        .sample(
+            plan, logits, first, count, state.sampling().device(), anyLogprobs, pending.results());
+    return true;
+  }
+
+  @Override
+  public void copyOut(Tensor source, int firstRow, int numRows, float[] destination) {
+    flush();
+    rowPlan();
+    MetalTensor tensor = MetalTensor.of(source);
+    if (firstRow < 0
+        || numRows < 0
+        || firstRow + numRows > tensor.rows()
+        || destination.length < numRows * tensor.columns()) {
+      throw new BackendException(
+          "Copying rows %d to %d of %s to %d values"
+              .formatted(firstRow, firstRow + numRows, tensor, destination.length));
+    }
+    MetalBuffer copy = pending.copyOut(tensor, firstRow, numRows, destination);
+    kernels.elementwise().copyOut(tensor.current(), copy, MetalPendingPass.bytes(tensor));
+  }
+
+  @Override
+  public PendingPass submit() {
+    flush();
+    rowPlan();
+    rowPlan = null;
+    kernels.encoder().end();
+    numDispatches = kernels.encoder().numDispatches();
+    numBarriers = kernels.encoder().numBarriers();
+    pending.submit();
+    state.copiesSubmitted();
+    return pending;
+  }
+
+  /** Dispatches of the last pass that was submitted. */
+  int numDispatches() {
+    return numDispatches;
+  }
+
+  /** Barriers of the last pass that was submitted. */
+  int numBarriers() {
+    return numBarriers;
+  }
+}

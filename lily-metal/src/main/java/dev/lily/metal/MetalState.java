@@ -1,0 +1,231 @@
+package dev.lily.metal;
+
+import dev.lily.engine.backend.BackendException;
+import dev.lily.engine.backend.DeviceState;
+import dev.lily.engine.backend.ModelShape;
+import dev.lily.engine.backend.PassLimits;
+import dev.lily.engine.backend.RowPlan;
+import dev.lily.engine.backend.StateLayout;
+import dev.lily.engine.sampling.SamplingParameters;
+import dev.lily.metal.device.CommandQueue;
+import dev.lily.metal.kernel.AttentionKernels;
+import dev.lily.metal.kernel.DeltaRuleKernels;
+import dev.lily.metal.kernel.DeviceMemory;
+import dev.lily.metal.kernel.DevicePlan;
+import dev.lily.metal.kernel.ExpertsKernels;
+import dev.lily.metal.kernel.MetalKernels;
+import dev.lily.metal.kernel.Region;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Sequence state in device memory, the scratch of passes, and the passes themselves. Copies between
+ * slots and pages are recorded at the start of the next pass, which puts them after all passes
+ * submitted before; what the host writes waits for the passes in flight.
+ */
+final class MetalState implements DeviceState {
+  private final StateLayout layout;
+  private final DeviceMemory memory;
+  private final MetalKernels kernels;
+  private final AttentionKernels.State attention;
+  private final DeltaRuleKernels.State deltaRule;
+  private final ExpertsKernels.Scratch experts;
+  private final Region[] regions;
+  private final SamplingSlots sampling;
+  private final PendingCopies copies = new PendingCopies();
+  private final MetalPendingPass[] passes;
+  private final MetalPass pass;
+
+  MetalState(
+      DeviceMemory memory,
+      CommandQueue queue,
+      MetalKernels kernels,
+      StateLayout layout,
+      ModelShape shape,
+      PassLimits limits) {
+    this.layout = layout;
+    this.memory = memory;
+    this.kernels = kernels;
+    long rows = limits.maxRows();
+    int kvHeads = layout.numKeyValueHeads();
+    regions =
+        new Region[] {
+          region(pagesBytes(layout)),
+          region(
+              AttentionKernels.partialBytes(
+                  limits.maxSequences(), shape.numAttentionHeads(), kvHeads, layout.headDim())),
+          region(
+              AttentionKernels.statsBytes(
+                  limits.maxSequences(), shape.numAttentionHeads(), kvHeads)),
+          region(layout.numSlots() * DeltaRuleKernels.windowSlotBytes(layout)),
+          region(layout.numSlots() * DeltaRuleKernels.stateSlotBytes(layout)),
+          region(rows * layout.convDim() * Float.BYTES),
+          region(rows * layout.numValueHeads() * 2 * Float.BYTES),
+          region(rows * layout.numValueHeads() * layout.valueDim() * Float.BYTES)
+        };
+    attention = new AttentionKernels.State(layout, regions[0], regions[1], regions[2]);
+    deltaRule =
+        new DeltaRuleKernels.State(
+            layout, regions[3], regions[4], regions[5], regions[6], regions[7]);
+    experts = new ExpertsKernels.Scratch(memory, shape, limits.maxRows());
+    sampling = new SamplingSlots(memory, layout, limits.maxSequences());
+    passes =
+        new MetalPendingPass[] {
+          new MetalPendingPass(memory, queue, layout, limits),
+          new MetalPendingPass(memory, queue, layout, limits)
+        };
+    pass = new MetalPass(this, kernels, limits);
+    memory.commit();
+  }
+
+  private Region region(long bytes) {
+    return new Region(memory.allocate(bytes));
+  }
+
+  private static long pagesBytes(StateLayout layout) {
+    return layout.numPages() * AttentionKernels.pageBytes(layout);
+  }
+
+  /** Bytes of a state. */
+  static long bytes(StateLayout layout) {
+    return pagesBytes(layout)
+        + layout.numSlots()
+            * (DeltaRuleKernels.windowSlotBytes(layout) + DeltaRuleKernels.stateSlotBytes(layout))
+        + SamplingSlots.bytes(layout);
+  }
+
+  /** Bytes of the scratch; what only a layout knows is taken as its most. */
+  static long workspaceBytes(ModelShape shape, PassLimits limits) {
+    long rows = limits.maxRows();
+    int heads = shape.numAttentionHeads();
+    long delta = rows * shape.valueDim() * (3 + 1 + 2) * Float.BYTES;
+    long decode =
+        AttentionKernels.partialBytes(limits.maxSequences(), heads, heads, shape.headDim())
+            + AttentionKernels.statsBytes(limits.maxSequences(), heads, heads);
+    long plan =
+        Integer.BYTES
+            * (4L * limits.maxRows()
+                + (limits.maxPositions() + 8L) * limits.maxSequences()
+                + 4L * limits.maxLogitRows());
+    return delta
+        + decode
+        + ExpertsKernels.Scratch.bytes(shape, limits.maxRows())
+        + SamplingSlots.scratchBytes(shape.vocabularySize(), limits.maxSequences())
+        + 2 * (plan + MetalPendingPass.resultBytes(limits));
+  }
+
+  AttentionKernels.State attention() {
+    return attention;
+  }
+
+  DeltaRuleKernels.State deltaRule() {
+    return deltaRule;
+  }
+
+  ExpertsKernels.Scratch experts() {
+    return experts;
+  }
+
+  SamplingSlots sampling() {
+    return sampling;
+  }
+
+  MetalPass begin(RowPlan plan) {
+    pass.begin(plan);
+    return pass;
+  }
+
+  /** The pass in flight of a number. */
+  MetalPendingPass pending(int number) {
+    return passes[number & 1];
+  }
+
+  /** Records the copies that were asked for since the last submit. */
+  void recordCopies() {
+    memory.commit();
+    copies.record(this, kernels);
+  }
+
+  /** The pass with the copies was submitted. */
+  void copiesSubmitted() {
+    copies.submitted();
+  }
+
+  long slotBytes(Region region) {
+    return region == deltaRule.states()
+        ? DeltaRuleKernels.stateSlotBytes(layout)
+        : DeltaRuleKernels.windowSlotBytes(layout);
+  }
+
+  @Override
+  public StateLayout layout() {
+    return layout;
+  }
+
+  @Override
+  public long bytes() {
+    return bytes(layout);
+  }
+
+  @Override
+  public void copySlot(int from, int to) {
+    requireIndex("recurrent slot", from, layout.numSlots());
+    requireIndex("recurrent slot", to, layout.numSlots());
+    copies.add(PendingCopies.SLOT, from, to);
+  }
+
+  @Override
+  public void clearSlot(int slot) {
+    requireIndex("recurrent slot", slot, layout.numSlots());
+    copies.add(PendingCopies.CLEAR, slot, slot);
+  }
+
+  @Override
+  public void copyPage(int from, int to) {
+    requireIndex("page", from, layout.numPages());
+    requireIndex("page", to, layout.numPages());
+    copies.add(PendingCopies.PAGE, from, to);
+  }
+
+  @Override
+  public void beginSampling(int slot, SamplingParameters parameters, int[] promptTokens) {
+    requireIndex("sampling slot", slot, layout.numSamplingSlots());
+    drain();
+    sampling.begin(slot, parameters, promptTokens);
+  }
+
+  @Override
+  public void maskTokens(int slot, long @Nullable [] allowed) {
+    requireIndex("sampling slot", slot, layout.numSamplingSlots());
+    drain();
+    sampling.mask(slot, allowed);
+  }
+
+  private static void requireIndex(String what, int index, int count) {
+    if (index < 0 || index >= count) {
+      throw new BackendException("There is no %s %d; there are %d".formatted(what, index, count));
+    }
+  }
+
+  private void drain() {
+    for (MetalPendingPass pending : passes) {
+      pending.complete();
+    }
+  }
+
+  @Override
+  public void close() {
+    for (MetalPendingPass pending : passes) {
+      pending.close();
+    }
+    for (Region region : regions) {
+      memory.release(region.buffer());
+    }
+    experts.release(memory);
+    sampling.release();
+  }
+
+  /** Bytes of one plan and its results, for the plan of memory. */
+  static long planBytes(StateLayout layout, PassLimits limits) {
+    return DevicePlan.bytes(layout, limits) + MetalPendingPass.resultBytes(limits);
+  }
+}

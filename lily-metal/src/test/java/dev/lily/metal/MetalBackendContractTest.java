@@ -1,0 +1,34 @@
+package dev.lily.metal;
+
+import dev.lily.engine.backend.Backend;
+import dev.lily.engine.backend.BackendOptions;
+import dev.lily.engine.backend.contract.BackendContract;
+import dev.lily.metal.device.MetalDouble;
+import dev.lily.metal.device.MetalDoubleExtension;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/** The contract on the double of Metal, which runs the kernels on the processor. */
+@ExtendWith(MetalDoubleExtension.class)
+class MetalBackendContractTest extends BackendContract {
+  @BeforeEach
+  void useKernels(MetalDouble metal) {
+    metal.useKernels();
+  }
+
+  @Override
+  protected Backend open() {
+    return new MetalBackendProvider().open(BackendOptions.DEFAULT);
+  }
+
+  @Override
+  protected double epsilon() {
+    return 0x1p-7;
+  }
+
+  /** {@link DecodePathTest} bounds the difference. */
+  @Override
+  protected boolean decodesToTheBitsOfPrefill() {
+    return false;
+  }
+}
