@@ -172,6 +172,12 @@ final class CpuPass implements ComputePass {
 
   @Override
   public void sample(Tensor logits) {
+    int vocabularySize = state.layout().vocabularySize();
+    if (logits.columns() != vocabularySize) {
+      throw new BackendException(
+          "Logits have %d columns; the state was opened for %d tokens"
+              .formatted(logits.columns(), vocabularySize));
+    }
     if (plan().numLogitRows() > 0) {
       sample.run(CpuTensor.values(logits), plan(), result());
     }

@@ -49,7 +49,7 @@ final class PackedDot {
     for (int k = 0; k < steps; k++) {
       int group = scale + ((k * reciprocal) >>> 16);
       int i = k * (2 * LANES);
-      long offset = at + (long) k * (2 * LANES);
+      long offset = at + 2L * k * LANES;
       FloatVector s = FloatVector.broadcast(FLOATS, groups[group]);
       FloatVector t = FloatVector.broadcast(FLOATS, groups[group + bias]);
       ByteVector first = ByteVector.fromMemorySegment(BYTES, codes, offset, ORDER);

@@ -135,7 +135,7 @@ final class TileUnpacker {
     for (int k = 0; k < steps; k++) {
       ShortVector bits =
           ShortVector.fromMemorySegment(
-              SHORTS, values, offset + (long) k * (LANES * Short.BYTES), ORDER);
+              SHORTS, values, offset + (long) k * LANES * Short.BYTES, ORDER);
       ((IntVector) bits.convertShape(VectorOperators.ZERO_EXTEND_S2I, INTS, 0))
           .lanewise(VectorOperators.LSHL, 16)
           .reinterpretAsFloats()
@@ -145,8 +145,7 @@ final class TileUnpacker {
 
   private static void f32(MemorySegment values, long offset, int steps, float[] tile, int at) {
     for (int k = 0; k < steps; k++) {
-      FloatVector.fromMemorySegment(
-              FLOATS, values, offset + (long) k * (LANES * Float.BYTES), ORDER)
+      FloatVector.fromMemorySegment(FLOATS, values, offset + (long) k * LANES * Float.BYTES, ORDER)
           .intoArray(tile, at + k * STEP);
     }
   }

@@ -20,7 +20,7 @@ final class VectorMatmul implements MatmulKernels {
   private static final int TILE_OUTPUTS = 16;
 
   /** Rows that go over a tile together, which bounds their sums. */
-  private static final int PANEL_ROWS = 64;
+  private static final int PANEL_ROWS = 32;
 
   /** Steps after which the next rows take their turn, so that weights stay in the first level. */
   private static final int BLOCK_STEPS = 512 / LANES;
