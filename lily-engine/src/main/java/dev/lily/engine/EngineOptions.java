@@ -43,6 +43,10 @@ public record EngineOptions(
       throw new IllegalArgumentException(
           "queueLimit is " + queueLimit + "; it must not be negative");
     }
+    if (!stallTimeout.isPositive()) {
+      throw new IllegalArgumentException(
+          "stallTimeout is " + stallTimeout + "; it must be positive");
+    }
   }
 
   private static void positive(String name, int value) {

@@ -1,18 +1,69 @@
 package dev.lily.engine;
 
+import dev.lily.engine.backend.StateLayout;
+import dev.lily.engine.generation.Counters;
+import dev.lily.engine.generation.EncodedPrompt;
 import dev.lily.engine.generation.GenerationHandle;
+import dev.lily.engine.generation.GenerationInterruptedException;
 import dev.lily.engine.generation.GenerationListener;
 import dev.lily.engine.generation.GenerationRequest;
 import dev.lily.engine.generation.GenerationResult;
+import dev.lily.engine.generation.PromptEncoder;
+import dev.lily.engine.generation.ResultCollector;
+import dev.lily.engine.generation.SamplingDefaults;
+import dev.lily.engine.generation.Scheduler;
+import dev.lily.engine.generation.SchedulerOptions;
 import java.time.Duration;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.locks.ReentrantLock;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * A loaded model that answers requests. One engine thread computes; every method here may be called
- * from any thread.
+ * from any thread, though {@link #generate} and {@link #close} not from a listener.
  */
 public final class LilyEngine implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(LilyEngine.class);
 
-  private LilyEngine() {}
+  private final LoadedModel loaded;
+  private final PromptEncoder encoder;
+  private final SamplingDefaults sampling;
+  private final Scheduler scheduler;
+  private final ReentrantLock closing = new ReentrantLock();
+  private boolean closed;
+
+  /** Takes the model over and starts the engine thread. */
+  LilyEngine(LoadedModel loaded, EngineOptions options) {
+    this.loaded = loaded;
+    StateLayout layout = loaded.model().layout();
+    int contextLength = contextLength(loaded, layout);
+    encoder = new PromptEncoder(loaded.template(), loaded.tokenizer(), contextLength);
+    sampling =
+        new SamplingDefaults(
+            options.defaults(),
+            loaded.generationDefaults(),
+            layout.vocabularySize(),
+            () -> ThreadLocalRandom.current().nextLong());
+    scheduler =
+        Scheduler.start(
+            loaded.model(),
+            loaded.tokenizer(),
+            loaded.stopTokens(),
+            new SchedulerOptions(
+                options.maxSessions(),
+                options.queueLimit(),
+                options.prefillChunk(),
+                contextLength,
+                options.stallTimeout()));
+  }
+
+  /** What the model allows, but no more than one sequence can hold. */
+  private static int contextLength(LoadedModel loaded, StateLayout layout) {
+    long pool = (long) layout.numPages() * layout.pageTokens();
+    int sequence = (int) Math.min(pool, loaded.model().limits().maxPositions());
+    return Math.min(loaded.info().contextLength(), sequence);
+  }
 
   /**
    * Opens a model.
@@ -22,7 +73,17 @@ public final class LilyEngine implements AutoCloseable {
    * @throws ModelDoesNotFitException if the memory plan exceeds the budget
    */
   public static LilyEngine open(EngineOptions options) {
-    throw new UnsupportedOperationException(options.toString());
+    LoadedModel loaded = ModelLoader.load(options);
+    try {
+      return new LilyEngine(loaded, options);
+    } catch (Throwable e) {
+      try {
+        loaded.close();
+      } catch (RuntimeException suppressed) {
+        e.addSuppressed(suppressed);
+      }
+      throw e;
+    }
   }
 
   /**
@@ -35,36 +96,93 @@ public final class LilyEngine implements AutoCloseable {
    * @throws dev.lily.engine.generation.EngineClosedException after {@link #close}
    */
   public GenerationHandle submit(GenerationRequest request, GenerationListener listener) {
-    throw new UnsupportedOperationException();
+    scheduler.checkOpen();
+    EncodedPrompt prompt = encoder.encode(request);
+    return scheduler.submit(
+        request, prompt, sampling.complete(request, prompt.thinking()), listener);
   }
 
   /**
-   * Submits and waits. Interrupting the thread cancels the request.
+   * Submits and waits. Interrupting the thread cancels the request, sets the thread's interrupt
+   * flag again and throws {@link GenerationInterruptedException}.
    *
    * @throws dev.lily.engine.generation.GenerationException as {@link #submit}, or if it fails later
+   * @throws IllegalStateException if called by a listener, which would wait for itself
    */
   public GenerationResult generate(GenerationRequest request) {
-    throw new UnsupportedOperationException();
+    if (scheduler.isEngineThread()) {
+      throw new IllegalStateException(
+          "generate was called on the engine thread, which would wait for itself; use submit");
+    }
+    ResultCollector collector = new ResultCollector();
+    GenerationHandle handle = submit(request, collector);
+    try {
+      handle.await();
+    } catch (InterruptedException e) {
+      handle.cancel();
+      Thread.currentThread().interrupt();
+      throw new GenerationInterruptedException(handle.id(), e);
+    }
+    return collector.result();
   }
 
   public ModelInfo model() {
-    throw new UnsupportedOperationException();
+    return loaded.info();
   }
 
   public MemoryPlan memoryPlan() {
-    throw new UnsupportedOperationException();
+    return loaded.plan();
   }
 
   public EngineStats stats() {
-    throw new UnsupportedOperationException();
+    Counters counters = scheduler.counters();
+    return new EngineStats(
+        scheduler.queued(),
+        counters.running(),
+        counters.submitted(),
+        counters.rejected(),
+        counters.completed(),
+        counters.cancelled(),
+        counters.failed(),
+        counters.promptTokens(),
+        0,
+        counters.generatedTokens(),
+        counters.steps(),
+        counters.usedPages(),
+        loaded.model().layout().numPages(),
+        counters.lastFailure(),
+        scheduler.isAlive());
   }
 
-  /** Refuses new requests, lets running ones finish for at most {@code grace}, then closes. */
+  /**
+   * Refuses new requests, fails waiting ones with {@link
+   * dev.lily.engine.generation.EngineClosedException}, lets running ones finish for at most {@code
+   * grace}, fails what is left in the same way, then frees the model. Returns when all of it is
+   * done. Idempotent; a second call may shorten the grace of the first. An interrupt ends the
+   * grace.
+   *
+   * @throws IllegalStateException if called by a listener
+   */
   public void close(Duration grace) {
-    throw new UnsupportedOperationException();
+    boolean ended = scheduler.close(grace);
+    closing.lock();
+    try {
+      if (closed) {
+        return;
+      }
+      closed = true;
+      if (ended) {
+        loaded.close();
+      } else {
+        log.error(
+            "The device is stuck in a pass, so the model of {} is not freed", loaded.info().name());
+      }
+    } finally {
+      closing.unlock();
+    }
   }
 
-  /** Cancels everything and frees the model. Idempotent. */
+  /** Ends everything and frees the model. Idempotent. */
   @Override
   public void close() {
     close(Duration.ZERO);

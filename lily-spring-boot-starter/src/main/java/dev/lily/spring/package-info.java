@@ -1,4 +1,7 @@
-/** Lily for Spring: chat model, endpoint, actuator and auto-configuration live in sub-packages. */
+/**
+ * Lily for Spring. The sub-packages hold the chat model, the actuator parts and the
+ * auto-configuration; here lives only what several of them share.
+ */
 @NullMarked
 package dev.lily.spring;
 

@@ -13,9 +13,9 @@ public interface PendingPass {
   void await();
 
   /**
-   * Token sampled from the {@code index}-th logit row; -1 where none was asked, and where none could
-   * be chosen (every logit NaN or negative infinity, or the mask allows none with a usable logit),
-   * which concerns that sequence alone.
+   * Token sampled from the {@code index}-th logit row; -1 where none was asked, and where none
+   * could be chosen (every logit NaN or negative infinity, or the mask allows none with a usable
+   * logit), which concerns that sequence alone.
    */
   int token(int index);
 

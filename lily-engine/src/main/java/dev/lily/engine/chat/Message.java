@@ -5,6 +5,9 @@ import org.jspecify.annotations.Nullable;
 
 /** One message of a conversation. */
 public sealed interface Message {
+  /** What the message says; empty parts and no parts at all are fine. */
+  List<ContentPart> content();
+
   /** A message of role {@code system}. Late ones are merged into the leading block, in order. */
   record Instructions(List<ContentPart> content) implements Message {
     public Instructions {

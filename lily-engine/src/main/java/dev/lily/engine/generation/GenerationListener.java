@@ -11,7 +11,7 @@ public interface GenerationListener {
   /**
    * Whether the consumer can take more. While it cannot, its session pauses and others go on; the
    * consumer calls {@link GenerationHandle#wake} when it can again. Asked on the engine thread
-   * before each step.
+   * before each step; what passes submitted earlier bring still comes, and so does the last event.
    */
   default boolean isReady() {
     return true;

@@ -17,8 +17,12 @@ import org.jspecify.annotations.Nullable;
  * @param preserveThinking keep earlier turns' reasoning in the prompt
  * @param sampling what the caller asks of sampling
  * @param maxTokens most tokens to generate, at least 1; default: what the context window leaves
- * @param minTokens end tokens are not chosen before this many tokens
- * @param stopStrings the answer ends right before the first of them; not empty strings
+ * @param minTokens end tokens are not chosen before this many tokens, and stop strings do not count
+ *     in them
+ * @param stopStrings the answer ends right before the first of them; not empty strings. They are
+ *     looked for in the answer text only: a stop string such as a line break neither cuts the
+ *     reasoning short nor breaks a tool call, and one never matches across a tool call. What counts
+ *     is the first to be complete; of several complete at once, the longest
  * @param topLogprobs report log-probabilities with this many alternatives (0 to 20)
  * @param timeout from submission to the last event
  */
@@ -56,6 +60,12 @@ public record GenerationRequest(
       throw new InvalidRequestException(
           "stopStrings", "A stop string is empty; leave it out or give at least one character");
     }
+    for (String stop : stopStrings) {
+      if (hasUnpairedSurrogate(stop)) {
+        throw new InvalidRequestException(
+            "stopStrings", "A stop string has half of a surrogate pair; give whole characters");
+      }
+    }
     if (topLogprobs != null && (topLogprobs < 0 || topLogprobs > 20)) {
       throw new InvalidRequestException(
           "topLogprobs", "topLogprobs is " + topLogprobs + "; it must be between 0 and 20");
@@ -64,6 +74,11 @@ public record GenerationRequest(
       throw new InvalidRequestException(
           "timeout", "timeout is " + timeout + "; it must be positive");
     }
+  }
+
+  private static boolean hasUnpairedSurrogate(String text) {
+    return text.codePoints()
+        .anyMatch(c -> c >= Character.MIN_SURROGATE && c <= Character.MAX_SURROGATE);
   }
 
   public static Builder builder(Conversation conversation) {

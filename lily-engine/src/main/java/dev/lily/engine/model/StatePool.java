@@ -64,9 +64,9 @@ public final class StatePool {
         || committedPages + pages > layout.numPages()) {
       return null;
     }
+    device.clearSlot(freeSlots.element());
     committedPages += pages;
     int slot = freeSlots.remove();
-    device.clearSlot(slot);
     return new SequenceState(this, slot, freeSamplingSlots.remove(), pages);
   }
 

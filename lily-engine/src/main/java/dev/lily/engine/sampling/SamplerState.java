@@ -138,6 +138,11 @@ public final class SamplerState {
     return vocabularySize;
   }
 
+  /** Bytes held. */
+  public long bytes() {
+    return (long) vocabularySize * 2 * Integer.BYTES + (long) mask.length * 2 * Long.BYTES;
+  }
+
   public SamplingParameters parameters() {
     return parameters;
   }

@@ -1,7 +1,6 @@
 package dev.lily.engine.sampling;
 
 import java.util.Map;
-import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -49,15 +48,20 @@ public record SamplingOptions(
     check("frequencyPenalty", frequencyPenalty, -2, 2);
     check("repetitionPenalty", repetitionPenalty, Double.MIN_VALUE, 10);
     if (logitBias != null) {
-      logitBias = Map.copyOf(new TreeMap<>(logitBias));
       logitBias.forEach(
           (token, bias) -> {
+            if (token == null || bias == null) {
+              throw new InvalidSamplingException(
+                  "logitBias",
+                  "logitBias has the entry " + token + "=" + bias + "; both need a value");
+            }
             if (token < 0) {
               throw new InvalidSamplingException(
                   "logitBias", "logitBias names token id " + token + "; ids are not negative");
             }
             check("logitBias", bias, -100, 100);
           });
+      logitBias = Map.copyOf(logitBias);
     }
   }
 

@@ -11,8 +11,10 @@ import dev.lily.engine.sampling.SamplingOptions;
 import dev.lily.engine.sampling.SamplingParameters;
 import java.lang.management.ManagementFactory;
 import java.util.stream.LongStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /** Passes allocate nothing once the compiler has seen them, on any thread. */
 class CpuAllocationTest {
@@ -21,8 +23,13 @@ class CpuAllocationTest {
 
   private final ThreadMXBean threads = ManagementFactory.getPlatformMXBean(ThreadMXBean.class);
 
+  static Stream<Arguments> pathsAndSequences() {
+    return KernelPaths.available()
+        .flatMap(path -> Stream.of(Arguments.of(path, 1), Arguments.of(path, 3)));
+  }
+
   @ParameterizedTest
-  @CsvSource({"scalar, 1", "scalar, 3", "vector, 1", "vector, 3"})
+  @MethodSource("pathsAndSequences")
   void allocatesNothingInSteadyState(String kernels, int sequences) {
     try (TinyModel model =
         new TinyModel(new CpuBackendProvider().open(new BackendOptions(2, kernels)))) {

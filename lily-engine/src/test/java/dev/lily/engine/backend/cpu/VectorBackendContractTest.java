@@ -3,7 +3,11 @@ package dev.lily.engine.backend.cpu;
 import dev.lily.engine.backend.Backend;
 import dev.lily.engine.backend.BackendOptions;
 import dev.lily.engine.backend.contract.BackendContract;
+import org.junit.jupiter.api.condition.EnabledIf;
 
+@EnabledIf(
+    value = "dev.lily.engine.backend.cpu.KernelPaths#hasVector",
+    disabledReason = "jdk.incubator.vector is not in this JVM")
 class VectorBackendContractTest extends BackendContract {
   @Override
   protected Backend open() {

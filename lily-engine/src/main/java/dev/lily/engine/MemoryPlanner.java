@@ -1,0 +1,108 @@
+package dev.lily.engine;
+
+import dev.lily.engine.backend.Backend;
+import dev.lily.engine.backend.PassLimits;
+import dev.lily.engine.backend.StateLayout;
+import dev.lily.engine.model.qwen35moe.Qwen35Config;
+import dev.lily.engine.model.qwen35moe.Qwen35Moe;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Decides how long a conversation may be and how many KV pages there are, from the bytes allowed.
+ *
+ * <p>Weights, scratch and recurrent slots are fixed. What is left goes to the page pool, at most a
+ * full context for every session. A context length that was asked for is kept or refused; one that
+ * was not is shortened until one session fits.
+ */
+record MemoryPlanner(
+    Qwen35Config config, Backend backend, EngineOptions options, long weightBytes, int vocabulary) {
+
+  /** Tokens per KV page. */
+  static final int PAGE_TOKENS = 32;
+
+  /** Longest context taken when the user names none. */
+  static final int DEFAULT_CONTEXT_LENGTH = 32_768;
+
+  private static final int MIN_CONTEXT_LENGTH = 512;
+
+  /** A plan with the sizes it stands for. */
+  record Sizes(MemoryPlan plan, StateLayout layout, PassLimits limits) {}
+
+  /**
+   * Makes the plan.
+   *
+   * @throws ModelDoesNotFitException with the numbers and the settings to lower
+   */
+  Sizes plan() {
+    int asked = askedContextLength();
+    PassLimits limits = limits(asked);
+    long scratch = Qwen35Moe.scratchBytes(config, vocabulary, limits, backend);
+    long slots = backend.stateBytes(layout(0));
+    long page = backend.stateBytes(layout(1)) - slots;
+    long budget =
+        options.memoryLimitBytes() != null
+            ? options.memoryLimitBytes()
+            : backend.device().memoryBudgetBytes();
+
+    long left = budget - weightBytes - scratch - slots;
+    long wanted = (long) Math.ceilDiv(asked, PAGE_TOKENS) * options.maxSessions();
+    int pages = (int) Math.clamp(left / page, 0, Math.min(wanted, Integer.MAX_VALUE));
+    int context = (int) Math.min(asked, (long) pages * PAGE_TOKENS);
+    boolean fits =
+        options.contextLength() == null
+            ? context >= Math.min(asked, MIN_CONTEXT_LENGTH)
+            : context == asked;
+    MemoryPlan plan =
+        new MemoryPlan(
+            weightBytes,
+            (fits ? pages : Math.ceilDiv(asked, PAGE_TOKENS)) * page,
+            page / PAGE_TOKENS,
+            slots,
+            scratch,
+            budget,
+            fits ? context : asked,
+            options.maxSessions());
+    if (!fits) {
+      throw new ModelDoesNotFitException(refusal(plan), plan);
+    }
+    return new Sizes(plan, layout(pages), limits(context));
+  }
+
+  private int askedContextLength() {
+    @Nullable Integer asked = options.contextLength();
+    int most = config.maxPositionEmbeddings();
+    if (asked == null) {
+      return Math.min(most, DEFAULT_CONTEXT_LENGTH);
+    }
+    if (asked > most) {
+      throw new IllegalArgumentException(
+          "contextLength is %d; the model was trained for at most %d tokens (max_position_embeddings)"
+              .formatted(asked, most));
+    }
+    return asked;
+  }
+
+  private PassLimits limits(int contextLength) {
+    int sessions = options.maxSessions();
+    return new PassLimits(options.prefillChunk() + sessions, sessions, sessions, contextLength);
+  }
+
+  private StateLayout layout(int pages) {
+    int sessions = options.maxSessions();
+    return Qwen35Moe.layout(config, PAGE_TOKENS, pages, sessions, sessions, vocabulary);
+  }
+
+  private static String refusal(MemoryPlan plan) {
+    return ("The model needs %s (weights %s, %s for one session of %d tokens, states %s, scratch %s),"
+            + " but only %s may be used. Lower lily.context-length or lily.max-sessions, raise"
+            + " lily.memory-limit, or use a machine with more memory.")
+        .formatted(
+            StartupSummary.bytes(plan.totalBytes()),
+            StartupSummary.bytes(plan.weightBytes()),
+            StartupSummary.bytes(plan.kvCacheBytes()),
+            plan.contextLength(),
+            StartupSummary.bytes(plan.stateBytes()),
+            StartupSummary.bytes(plan.scratchBytes()),
+            StartupSummary.bytes(plan.budgetBytes()));
+  }
+}

@@ -1,0 +1,255 @@
+package dev.lily.engine.generation;
+
+import dev.lily.engine.backend.DeviceState;
+import dev.lily.engine.backend.PassLimits;
+import dev.lily.engine.backend.PendingPass;
+import dev.lily.engine.backend.RowPlan;
+import dev.lily.engine.model.LanguageModel;
+import java.util.ArrayDeque;
+import java.util.List;
+import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Works for the sessions on the roster, a turn at a time: submits one pass with a row of every
+ * session that is writing and a slice of prompts, and hands out the tokens of the oldest pass.
+ * Where two passes may be in flight, a pass is submitted before the tokens of the one before it are
+ * read; rows of sessions that turn out to have ended are ignored. Engine thread only.
+ */
+final class Batcher {
+  private static final Logger log = LoggerFactory.getLogger(Batcher.class);
+
+  /** Results stay valid only until the pass after the next one is begun. */
+  private static final int MAX_PASSES_IN_FLIGHT = 2;
+
+  private final LanguageModel model;
+  private final DeviceState device;
+  private final StopTokens stopTokens;
+  private final int prefillChunk;
+  private final Inbox inbox;
+  private final Counters counters;
+  private final LongSupplier clock;
+  private final Roster roster;
+  private final RowPlan plan;
+  private final ArrayDeque<InFlightPass> inFlight = new ArrayDeque<>();
+  private final ArrayDeque<InFlightPass> idlePasses = new ArrayDeque<>();
+
+  Batcher(
+      LanguageModel model,
+      StopTokens stopTokens,
+      SchedulerOptions options,
+      Inbox inbox,
+      Counters counters,
+      LongSupplier clock) {
+    this.model = model;
+    this.stopTokens = stopTokens;
+    this.inbox = inbox;
+    this.counters = counters;
+    this.clock = clock;
+    prefillChunk = options.prefillChunk();
+    device = model.states().device();
+    plan = new RowPlan(model.limits());
+    int places = places(model.limits(), options);
+    long[] endTokensMasked = stopTokens.maskOfOthers(model.layout().vocabularySize());
+    roster = new Roster(model.states(), endTokensMasked, places, options, inbox, counters, clock);
+    for (int i = 0; i < Math.min(model.maxPassesInFlight(), MAX_PASSES_IN_FLIGHT); i++) {
+      idlePasses.add(new InFlightPass(places));
+    }
+  }
+
+  /** Sessions that can run at the same time: each has room for a row and its logits in a pass. */
+  static int places(PassLimits limits, SchedulerOptions options) {
+    return Math.min(
+        Math.min(options.maxSessions(), limits.maxSequences()),
+        Math.min(limits.maxRows(), limits.maxLogitRows()));
+  }
+
+  /**
+   * Does what can be done now: at most one pass submitted and one read.
+   *
+   * @return nanoseconds until something falls due; 0 to be called again at once, {@link
+   *     Nanos#FOREVER} if only a signal can bring work
+   */
+  long turn() {
+    long now = clock.getAsLong();
+    long ended = roster.numEnded();
+    roster.update(now, inFlight.isEmpty());
+    boolean submitted = submitPass();
+    boolean read = false;
+    if (!inFlight.isEmpty() && (idlePasses.isEmpty() || !submitted)) {
+      readOldestPass();
+      read = true;
+    }
+    roster.show();
+    boolean changed = submitted || read || roster.numEnded() != ended;
+    return changed ? 0 : roster.untilDue(now);
+  }
+
+  /** Whether the engine was closed and nothing is left to do. */
+  boolean isFinished() {
+    return inbox.isClosed() && inFlight.isEmpty() && roster.isEmpty();
+  }
+
+  /** Fails every request after an error that belongs to none of them. */
+  void failEverything(Throwable cause) {
+    roster.failEverything(cause);
+  }
+
+  /** Lets nobody wait any longer, although no last event can be delivered. */
+  void abandon() {
+    roster.abandon();
+  }
+
+  private boolean submitPass() {
+    if (roster.running().isEmpty()) {
+      return false;
+    }
+    InFlightPass pass = idlePasses.remove();
+    boolean submitted = false;
+    try {
+      plan.clear();
+      addDecodeRows(pass);
+      addPromptRows(pass);
+      submitted = plan.numRows() > 0 && submit(pass);
+      return submitted;
+    } finally {
+      if (submitted) {
+        inFlight.add(pass);
+      } else {
+        recycle(pass);
+      }
+    }
+  }
+
+  private void addDecodeRows(InFlightPass pass) {
+    List<Session> running = roster.running();
+    for (int i = running.size() - 1; i >= 0; i--) {
+      Session session = running.get(i);
+      if (session.wantsDecodeRow()) {
+        try {
+          session.addDecodeRow(plan, pass, device);
+        } catch (Throwable e) {
+          roster.fail(session, e);
+        }
+      }
+    }
+  }
+
+  private void addPromptRows(InFlightPass pass) {
+    ArrayDeque<Session> prefilling = roster.prefilling();
+    int budget = Math.min(prefillChunk, plan.remainingRows());
+    for (int turns = prefilling.size(); turns > 0 && budget > 0; turns--) {
+      Session session = prefilling.remove();
+      int count = session.isReady() ? Math.min(budget, session.promptRemaining()) : 0;
+      try {
+        if (count > 0) {
+          session.addPromptRows(count, plan, pass, device);
+        }
+      } catch (Throwable e) {
+        roster.fail(session, e);
+        continue;
+      }
+      budget -= count;
+      if (session.promptRemaining() > 0) {
+        prefilling.add(session);
+      }
+    }
+  }
+
+  private boolean submit(InFlightPass pass) {
+    PendingPass results;
+    try {
+      results = model.forward(plan);
+    } catch (Throwable e) {
+      failAll(pass, e);
+      return false;
+    }
+    pass.submitted(results);
+    counters.countStep();
+    return true;
+  }
+
+  private void readOldestPass() {
+    InFlightPass pass = inFlight.remove();
+    try {
+      PendingPass results = pass.pending();
+      Throwable failure = await(results);
+      for (int i = 0; i < pass.size(); i++) {
+        passOver(pass.session(i));
+      }
+      if (failure == null) {
+        handOut(pass, results);
+      } else {
+        failAll(pass, failure);
+      }
+    } finally {
+      recycle(pass);
+    }
+  }
+
+  private static @Nullable Throwable await(PendingPass results) {
+    try {
+      results.await();
+      return null;
+    } catch (Throwable e) {
+      return e;
+    }
+  }
+
+  private static void passOver(Session session) {
+    try {
+      session.passOver();
+    } catch (Throwable e) {
+      log.error("Request {} could not give its state back", session.ticket(), e);
+    }
+  }
+
+  private void handOut(InFlightPass pass, PendingPass results) {
+    long now = clock.getAsLong();
+    for (int i = 0; i < pass.size(); i++) {
+      Session session = pass.session(i);
+      if (session.isDone()) {
+        continue;
+      }
+      FinishReason end;
+      try {
+        end = handOut(session, pass, i, results, now);
+      } catch (Throwable e) {
+        roster.fail(session, e);
+        continue;
+      }
+      if (end != null) {
+        roster.complete(session, end);
+      }
+    }
+  }
+
+  private @Nullable FinishReason handOut(
+      Session session, InFlightPass pass, int i, PendingPass results, long now) {
+    FinishReason end = null;
+    if (pass.promptRows(i) > 0 && !session.ticket().isCancelled()) {
+      counters.countPromptTokens(pass.promptRows(i));
+      session.readPrompt(pass.promptRows(i), now);
+    }
+    if (pass.hasToken(i) && !session.ticket().isCancelled()) {
+      counters.countGeneratedToken();
+      end = session.readToken(results, pass.logitIndex(i), stopTokens, now);
+    }
+    return session.ticket().isCancelled() ? FinishReason.CANCELLED : end;
+  }
+
+  private void failAll(InFlightPass pass, Throwable cause) {
+    for (int i = 0; i < pass.size(); i++) {
+      if (!pass.session(i).isDone()) {
+        roster.fail(pass.session(i), cause);
+      }
+    }
+  }
+
+  private void recycle(InFlightPass pass) {
+    pass.clear();
+    idlePasses.add(pass);
+  }
+}

@@ -1,0 +1,28 @@
+package dev.lily.engine.generation;
+
+import java.time.Duration;
+
+/**
+ * How requests share the model.
+ *
+ * @param maxSessions requests served at the same time
+ * @param queueLimit most requests waiting beside them
+ * @param prefillChunk most prompt tokens of one pass, over all sessions
+ * @param contextLength most tokens of one conversation, prompt and answer together
+ * @param stallTimeout a session whose consumer takes nothing for this long is ended
+ */
+public record SchedulerOptions(
+    int maxSessions, int queueLimit, int prefillChunk, int contextLength, Duration stallTimeout) {
+
+  public SchedulerOptions {
+    if (maxSessions < 1 || queueLimit < 0 || prefillChunk < 1 || contextLength < 2) {
+      throw new IllegalArgumentException(
+          "maxSessions %d and prefillChunk %d must be at least 1, queueLimit %d at least 0, contextLength %d at least 2"
+              .formatted(maxSessions, prefillChunk, queueLimit, contextLength));
+    }
+    if (!stallTimeout.isPositive()) {
+      throw new IllegalArgumentException(
+          "stallTimeout is " + stallTimeout + "; it must be positive");
+    }
+  }
+}

@@ -1,0 +1,362 @@
+package dev.lily.engine.generation;
+
+import dev.lily.engine.backend.DeviceState;
+import dev.lily.engine.backend.PendingPass;
+import dev.lily.engine.backend.RowPlan;
+import dev.lily.engine.model.SequenceState;
+import dev.lily.engine.sampling.SamplingParameters;
+import dev.lily.engine.tokenizer.Tokenizer;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * One request's life: waiting, prefill, decode, done. Its two sides run apart: rows are submitted
+ * for it, and tokens of passes submitted earlier are read, at most as many passes later as may be
+ * in flight. Made on the caller's thread, then engine thread only.
+ */
+final class Session {
+  private static final Logger log = LoggerFactory.getLogger(Session.class);
+  private static final int[] PREVIOUS = {RowPlan.PREVIOUS_TOKEN};
+
+  private enum Phase {
+    WAITING("waiting in the queue"),
+    PREFILL("reading the prompt"),
+    DECODE("writing the answer"),
+    DONE("done");
+
+    private final String words;
+
+    Phase(String words) {
+      this.words = words;
+    }
+  }
+
+  private final Ticket ticket;
+  private final GenerationListener listener;
+  private final Tokenizer tokenizer;
+  private final AnswerPipeline pipeline;
+  private final int[] prompt;
+  private final SamplingParameters sampling;
+  private final int minTokens;
+  private final int maxTokens;
+  private final @Nullable Duration timeout;
+  private final long submittedNanos;
+  private final List<TokenLogprob> logprobs = new ArrayList<>();
+
+  private Phase phase = Phase.WAITING;
+  private @Nullable SequenceState state;
+  private boolean ready = true;
+  private long stalledNanos;
+
+  private int promptSubmitted;
+  private int samplesSubmitted;
+  private int passesInFlight;
+
+  private int promptRead;
+  private int generated;
+  private int reasoning;
+  private boolean admitted;
+  private long admittedNanos;
+  private long promptReadNanos;
+  private long firstTokenNanos;
+  private long lastTokenNanos;
+
+  /**
+   * @param maxTokens most tokens to generate, so that prompt and answer fit the context window
+   */
+  Session(
+      Ticket ticket,
+      GenerationRequest request,
+      EncodedPrompt prompt,
+      SamplingParameters sampling,
+      int maxTokens,
+      Tokenizer tokenizer,
+      GenerationListener listener,
+      long submittedNanos) {
+    this.ticket = ticket;
+    this.listener = listener;
+    this.tokenizer = tokenizer;
+    this.prompt = prompt.tokens();
+    this.sampling = sampling;
+    this.maxTokens = maxTokens;
+    this.submittedNanos = submittedNanos;
+    minTokens = request.minTokens();
+    timeout = request.timeout();
+    pipeline =
+        new AnswerPipeline(
+            tokenizer, request.conversation().tools(), prompt.thinking(), request.stopStrings());
+  }
+
+  Ticket ticket() {
+    return ticket;
+  }
+
+  boolean isDone() {
+    return phase == Phase.DONE;
+  }
+
+  String phaseInWords() {
+    return phase.words;
+  }
+
+  /** The most tokens its sequence will hold. */
+  int maxPositions() {
+    return prompt.length + maxTokens;
+  }
+
+  // Time and readiness.
+
+  /** Nanoseconds until the request's time is up; {@link Nanos#FOREVER} if it has no limit. */
+  long untilDeadline(long now) {
+    return timeout == null ? Nanos.FOREVER : Nanos.of(timeout) - (now - submittedNanos);
+  }
+
+  DeadlineExceededException deadlineExceeded() {
+    return new DeadlineExceededException(
+        "Request " + ticket.id() + ", " + phase.words + ",",
+        timeout == null ? Duration.ZERO : timeout);
+  }
+
+  /** Asks the consumer once per step whether it can take more. */
+  void askReady(long now) {
+    boolean wasReady = ready;
+    try {
+      ready = listener.isReady();
+    } catch (Throwable e) {
+      ready = false;
+      listenerFailed(e);
+    }
+    if (wasReady && !ready) {
+      stalledNanos = now;
+    }
+  }
+
+  boolean isReady() {
+    return ready;
+  }
+
+  /** Nanoseconds since the consumer stopped taking events. */
+  long stalledFor(long now) {
+    return ready ? 0 : now - stalledNanos;
+  }
+
+  // Submission.
+
+  /** Takes its place with an empty state that it owns from now on. */
+  void admit(SequenceState state, DeviceState device, long @Nullable [] endTokensMasked, long now) {
+    this.state = state;
+    admitted = true;
+    admittedNanos = now;
+    phase = Phase.PREFILL;
+    device.beginSampling(state.samplingSlot(), sampling, prompt);
+    if (minTokens > 0) {
+      device.maskTokens(state.samplingSlot(), endTokensMasked);
+    }
+  }
+
+  int promptRemaining() {
+    return prompt.length - promptSubmitted;
+  }
+
+  /** Whether its next row is the token sampled last. */
+  boolean wantsDecodeRow() {
+    return ready && promptRemaining() == 0 && samplesSubmitted < maxTokens;
+  }
+
+  /** Adds the next {@code count} prompt tokens; the last one of all samples the first token. */
+  void addPromptRows(int count, RowPlan plan, InFlightPass pass, DeviceState device) {
+    SequenceState sequence = sequence();
+    sequence.reserve(count);
+    boolean last = count == promptRemaining();
+    if (last) {
+      beforeSample(device);
+    }
+    int index = plan.numLogitRows();
+    plan.add(
+        prompt,
+        promptSubmitted,
+        count,
+        sequence.position(),
+        sequence.pages(),
+        sequence.recurrentSlot(),
+        last ? 1 : 0,
+        last ? sequence.samplingSlot() : RowPlan.NO_SAMPLING);
+    promptSubmitted += count;
+    if (last) {
+      pass.addPromptEnd(this, count, index);
+    } else {
+      pass.addPrompt(this, count);
+    }
+  }
+
+  void addDecodeRow(RowPlan plan, InFlightPass pass, DeviceState device) {
+    SequenceState sequence = sequence();
+    sequence.reserve(1);
+    beforeSample(device);
+    int index = plan.numLogitRows();
+    plan.add(
+        PREVIOUS,
+        0,
+        1,
+        sequence.position(),
+        sequence.pages(),
+        sequence.recurrentSlot(),
+        1,
+        sequence.samplingSlot());
+    pass.addDecode(this, index);
+  }
+
+  private void beforeSample(DeviceState device) {
+    if (minTokens > 0 && samplesSubmitted == minTokens) {
+      device.maskTokens(sequence().samplingSlot(), null);
+    }
+    samplesSubmitted++;
+  }
+
+  void passSubmitted(int rows) {
+    sequence().advance(rows);
+    passesInFlight++;
+  }
+
+  /** One of its passes is over; gives the state back if the request has ended meanwhile. */
+  void passOver() {
+    passesInFlight--;
+    closeStateIfIdle();
+  }
+
+  private void closeStateIfIdle() {
+    if (phase == Phase.DONE && passesInFlight == 0 && state != null) {
+      state.close();
+      state = null;
+    }
+  }
+
+  private SequenceState sequence() {
+    if (state == null) {
+      throw new IllegalStateException("Request " + ticket.id() + " has no sequence state");
+    }
+    return state;
+  }
+
+  // Results.
+
+  /** Prompt tokens were read by the model. */
+  void readPrompt(int count, long now) {
+    promptRead += count;
+    if (promptRead == prompt.length) {
+      promptReadNanos = now;
+      phase = Phase.DECODE;
+    }
+    emit(new GenerationEvent.PromptProgress(promptRead, prompt.length));
+  }
+
+  /**
+   * Reads a token and tells the listener what it gives.
+   *
+   * @return why the answer ends with it, or {@code null} if it goes on
+   */
+  @Nullable FinishReason readToken(PendingPass pass, int index, StopTokens stopTokens, long now) {
+    int token = pass.token(index);
+    if (token < 0 || token >= tokenizer.vocabularySize()) {
+      throw new IllegalStateException(
+          "The back end chose token %d; this model's ids are from 0 to %d"
+              .formatted(token, tokenizer.vocabularySize() - 1));
+    }
+    if (generated++ == 0) {
+      firstTokenNanos = now;
+    }
+    lastTokenNanos = now;
+    if (pipeline.isReasoning()) {
+      reasoning++;
+    }
+    if (sampling.topLogprobs() >= 0) {
+      logprobs.add(logprob(pass, index, token));
+    }
+    FinishReason end = advanceAnswer(token, stopTokens);
+    List<TokenLogprob> reported = logprobs.isEmpty() ? List.of() : List.copyOf(logprobs);
+    logprobs.clear();
+    emitOutput(reported);
+    return end;
+  }
+
+  private @Nullable FinishReason advanceAnswer(int token, StopTokens stopTokens) {
+    if (stopTokens.contains(token)) {
+      pipeline.finish(false);
+      return endOfTurn();
+    }
+    pipeline.accept(token, generated > minTokens);
+    if (pipeline.stopped()) {
+      return endOfTurn();
+    }
+    if (generated < maxTokens) {
+      return null;
+    }
+    pipeline.finish(true);
+    return pipeline.stopped() ? endOfTurn() : FinishReason.LENGTH;
+  }
+
+  private FinishReason endOfTurn() {
+    return pipeline.toolCalls() > 0 ? FinishReason.TOOL_CALLS : FinishReason.STOP;
+  }
+
+  private void emitOutput(List<TokenLogprob> reported) {
+    var parts = pipeline.takeParts();
+    if (!parts.isEmpty() || !reported.isEmpty()) {
+      emit(new GenerationEvent.Output(parts, reported));
+    }
+  }
+
+  private TokenLogprob logprob(PendingPass pass, int index, int token) {
+    int alternatives = pass.numTopLogprobs(index);
+    List<TokenLogprob> top = new ArrayList<>(alternatives);
+    for (int rank = 0; rank < alternatives; rank++) {
+      int id = pass.topToken(index, rank);
+      top.add(new TokenLogprob(id, tokenizer.bytes(id), pass.topLogprob(index, rank), List.of()));
+    }
+    return new TokenLogprob(token, tokenizer.bytes(token), pass.logprob(index), List.copyOf(top));
+  }
+
+  // The end.
+
+  /** Ends the request and gives its state back, at once or when its last pass is over. */
+  void end() {
+    phase = Phase.DONE;
+    closeStateIfIdle();
+  }
+
+  Usage usage() {
+    return new Usage(prompt.length, generated, reasoning, 0);
+  }
+
+  Timings timings(long now) {
+    return new Timings(
+        Duration.ofNanos((admitted ? admittedNanos : now) - submittedNanos),
+        Duration.ofNanos(promptRead == prompt.length ? promptReadNanos - admittedNanos : 0),
+        Duration.ofNanos(generated > 0 ? firstTokenNanos - submittedNanos : 0),
+        Duration.ofNanos(generated > 0 ? lastTokenNanos - firstTokenNanos : 0));
+  }
+
+  /** Hands an event to the listener; one that throws has its request cancelled. */
+  void emit(GenerationEvent event) {
+    try {
+      listener.onEvent(event);
+    } catch (Throwable e) {
+      listenerFailed(e);
+    }
+  }
+
+  private void listenerFailed(Throwable e) {
+    log.warn("Request {}: its listener threw, so it is cancelled", ticket, e);
+    ticket.cancel();
+  }
+
+  @Override
+  public String toString() {
+    return "%s (%s, %d of %d prompt tokens read, %d tokens generated)"
+        .formatted(ticket, phase.words, promptRead, prompt.length, generated);
+  }
+}

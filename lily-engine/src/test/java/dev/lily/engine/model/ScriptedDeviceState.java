@@ -1,0 +1,182 @@
+package dev.lily.engine.model;
+
+import dev.lily.engine.backend.BackendException;
+import dev.lily.engine.backend.DeviceState;
+import dev.lily.engine.backend.StateLayout;
+import dev.lily.engine.sampling.SamplingParameters;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The state of a {@link ScriptedModel}: per slot the tokens seen, per sampling slot what was set.
+ * Lists the calls that came.
+ */
+public final class ScriptedDeviceState implements DeviceState {
+
+  static final class Sequence {
+    private int[] tokens = new int[16];
+    private int size;
+    boolean lost;
+    int inFlight;
+
+    int size() {
+      return size;
+    }
+
+    void add(int token) {
+      if (size == tokens.length) {
+        tokens = Arrays.copyOf(tokens, 2 * size);
+      }
+      tokens[size++] = token;
+    }
+
+    int[] toArray() {
+      return Arrays.copyOf(tokens, size);
+    }
+  }
+
+  static final class Sampler {
+    final SamplingParameters parameters;
+    int last = -1;
+    int promptTokens;
+    private long @Nullable [] allowed;
+
+    Sampler(SamplingParameters parameters) {
+      this.parameters = parameters;
+    }
+
+    /** The token, or the lowest one allowed if a mask forbids it. */
+    int allow(int token) {
+      if (allowed == null || (allowed[token >> 6] >> (token & 63) & 1) != 0) {
+        return token;
+      }
+      for (int id = 0; id < allowed.length * Long.SIZE; id++) {
+        if ((allowed[id >> 6] >> (id & 63) & 1) != 0) {
+          return id;
+        }
+      }
+      throw new AssertionError("The mask allows nothing");
+    }
+  }
+
+  private final StateLayout layout;
+  private final Consumer<String> breach;
+  private final Sequence[] sequences;
+  private final @Nullable Sampler[] samplers;
+  private final List<String> calls = new CopyOnWriteArrayList<>();
+  private final List<SamplingParameters> begun = new CopyOnWriteArrayList<>();
+  private @Nullable Thread owner;
+  private boolean failNextBeginSampling;
+  private boolean closed;
+
+  ScriptedDeviceState(StateLayout layout, Consumer<String> breach) {
+    this.layout = layout;
+    this.breach = breach;
+    sequences = new Sequence[layout.numSlots()];
+    Arrays.setAll(sequences, _ -> new Sequence());
+    samplers = new Sampler[layout.numSamplingSlots()];
+  }
+
+  /** What was asked, in order, such as {@code clearSlot 3}. */
+  public List<String> calls() {
+    return calls;
+  }
+
+  /** The parameters of every sequence begun, in order. */
+  public List<SamplingParameters> samplingBegun() {
+    return begun;
+  }
+
+  /** Makes the next {@link #beginSampling} throw. */
+  public void failNextBeginSampling() {
+    failNextBeginSampling = true;
+  }
+
+  Sequence sequence(int slot) {
+    return sequences[slot];
+  }
+
+  Sampler sampler(int slot) {
+    Sampler sampler = slot < 0 ? null : samplers[slot];
+    if (sampler == null) {
+      breach.accept("sampling slot " + slot + " is used before it was begun");
+      throw new AssertionError();
+    }
+    return sampler;
+  }
+
+  void checkUsable(String what) {
+    if (closed) {
+      breach.accept(what + " was called on a closed model");
+    }
+    if (owner == null) {
+      owner = Thread.currentThread();
+    } else if (owner != Thread.currentThread()) {
+      breach.accept(what + " was called on " + Thread.currentThread() + ", not on " + owner);
+    }
+  }
+
+  @Override
+  public StateLayout layout() {
+    return layout;
+  }
+
+  @Override
+  public long bytes() {
+    return 0;
+  }
+
+  @Override
+  public void copySlot(int from, int to) {
+    call("copySlot " + from + " " + to);
+    Sequence copy = new Sequence();
+    for (int token : sequences[from].toArray()) {
+      copy.add(token);
+    }
+    sequences[to] = copy;
+  }
+
+  @Override
+  public void clearSlot(int slot) {
+    call("clearSlot " + slot);
+    if (sequences[slot].inFlight > 0) {
+      breach.accept("slot " + slot + " was given away with a pass in flight");
+    }
+    sequences[slot] = new Sequence();
+  }
+
+  @Override
+  public void copyPage(int from, int to) {
+    call("copyPage " + from + " " + to);
+  }
+
+  @Override
+  public void beginSampling(int slot, SamplingParameters parameters, int[] promptTokens) {
+    call("beginSampling " + slot);
+    if (failNextBeginSampling) {
+      failNextBeginSampling = false;
+      throw new BackendException("scripted refusal of a sampling slot");
+    }
+    samplers[slot] = new Sampler(parameters);
+    begun.add(parameters);
+  }
+
+  @Override
+  public void maskTokens(int slot, long @Nullable [] allowed) {
+    call("maskTokens " + slot + (allowed == null ? " none" : " some"));
+    sampler(slot).allowed = allowed == null ? null : allowed.clone();
+  }
+
+  private void call(String call) {
+    checkUsable(call);
+    calls.add(call);
+  }
+
+  @Override
+  public void close() {
+    closed = true;
+  }
+}

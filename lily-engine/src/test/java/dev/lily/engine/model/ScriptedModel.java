@@ -1,0 +1,416 @@
+package dev.lily.engine.model;
+
+import dev.lily.engine.backend.BackendException;
+import dev.lily.engine.backend.PageTable;
+import dev.lily.engine.backend.PassLimits;
+import dev.lily.engine.backend.PendingPass;
+import dev.lily.engine.backend.RowPlan;
+import dev.lily.engine.backend.StateLayout;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.CopyOnWriteArrayList;
+
+/**
+ * A model that says what a script tells it, for tests of everything above the model. It holds its
+ * caller to the contract of {@link LanguageModel}: rows in position order without gaps, pages
+ * reserved and not shared between sequences, one thread, no more passes in flight than allowed,
+ * results read in time, nothing used after its end. A breach is thrown where it happens and kept
+ * for {@link #assertClean}.
+ */
+public final class ScriptedModel implements LanguageModel {
+
+  /** What the model says next. */
+  @FunctionalInterface
+  public interface Script {
+    /**
+     * Chooses a token.
+     *
+     * @param tokens all the sequence has seen
+     * @param promptTokens how many of them are the prompt
+     */
+    int next(int[] tokens, int promptTokens);
+
+    /** Says these tokens one after the other whatever the prompt is, the last one for ever. */
+    static Script saying(int... answer) {
+      return (tokens, promptTokens) ->
+          answer[Math.min(tokens.length - promptTokens, answer.length - 1)];
+    }
+  }
+
+  /**
+   * The rows that one sequence had in a step.
+   *
+   * @param slot its recurrent slot
+   * @param position of its first row
+   * @param count rows
+   * @param sampled whether a token was chosen
+   * @param decode whether the row was the token chosen last
+   */
+  public record Rows(int slot, int position, int count, boolean sampled, boolean decode) {}
+
+  /** A step at which the device stops until it is released. */
+  public static final class Gate {
+    private final Signal reached = new Signal();
+    private final Signal released = new Signal();
+
+    /** Waits until the engine waits for the device. */
+    public void awaitReached() {
+      reached.await();
+    }
+
+    /** Lets the device go on. */
+    public void release() {
+      released.fire();
+    }
+  }
+
+  private final Script script;
+  private final PassLimits limits;
+  private final int maxPassesInFlight;
+  private final ScriptedDeviceState device;
+  private final StatePool states;
+  private final List<String> breaches = new CopyOnWriteArrayList<>();
+  private final List<List<Rows>> steps = new CopyOnWriteArrayList<>();
+  private final Set<Integer> failingForwards = new HashSet<>();
+  private final Map<Integer, RuntimeException> failingPasses = new HashMap<>();
+  private final Map<Integer, Gate> gates = new HashMap<>();
+  private int begun;
+  private int inFlight;
+  private volatile boolean closed;
+
+  private ScriptedModel(Builder builder) {
+    script = builder.script;
+    maxPassesInFlight = builder.maxPassesInFlight;
+    limits =
+        new PassLimits(
+            builder.maxRows,
+            builder.maxSequences,
+            builder.maxSequences,
+            builder.pages * builder.pageTokens);
+    StateLayout layout =
+        new StateLayout(
+            1,
+            1,
+            1,
+            builder.pageTokens,
+            builder.pages,
+            1,
+            4,
+            1,
+            1,
+            1,
+            1,
+            builder.maxSequences,
+            builder.maxSequences,
+            builder.vocabularySize);
+    device = new ScriptedDeviceState(layout, this::breach);
+    states = new StatePool(device);
+  }
+
+  /** A model for up to 8 sequences of 4096 tokens each. */
+  public static Builder builder(Script script) {
+    return new Builder(script);
+  }
+
+  /** Collects the model's sizes. */
+  public static final class Builder {
+    private final Script script;
+    private int vocabularySize = 1000;
+    private int maxPassesInFlight = 1;
+    private int maxSequences = 8;
+    private int maxRows = 520;
+    private int pages = 8 * 256;
+    private int pageTokens = 16;
+
+    private Builder(Script script) {
+      this.script = script;
+    }
+
+    public Builder vocabularySize(int value) {
+      vocabularySize = value;
+      return this;
+    }
+
+    public Builder maxPassesInFlight(int value) {
+      maxPassesInFlight = value;
+      return this;
+    }
+
+    public Builder maxSequences(int value) {
+      maxSequences = value;
+      return this;
+    }
+
+    public Builder maxRows(int value) {
+      maxRows = value;
+      return this;
+    }
+
+    /** Size of the page pool. */
+    public Builder pages(int count, int tokens) {
+      pages = count;
+      pageTokens = tokens;
+      return this;
+    }
+
+    public ScriptedModel build() {
+      return new ScriptedModel(this);
+    }
+  }
+
+  /** Makes {@link #forward} refuse the pass with this number, counted from 0. */
+  public void failForward(int step) {
+    failingForwards.add(step);
+  }
+
+  /** Makes the pass with this number fail on the device, counted from 0. */
+  public void failPass(int step) {
+    failPass(step, new BackendException("scripted failure of pass " + step));
+  }
+
+  /** Makes awaiting the pass with this number throw, counted from 0. */
+  public void failPass(int step, RuntimeException failure) {
+    failingPasses.put(step, failure);
+  }
+
+  /** Makes the pass with this number take until it is released, counted from 0. */
+  public Gate hold(int step) {
+    return gates.computeIfAbsent(step, _ -> new Gate());
+  }
+
+  /** The rows of each step so far that was submitted. */
+  public List<List<Rows>> steps() {
+    return steps;
+  }
+
+  /** The state below, which lists what was asked of it. */
+  public ScriptedDeviceState device() {
+    return device;
+  }
+
+  public boolean isClosed() {
+    return closed;
+  }
+
+  /** The log-probability reported for a token. */
+  public static float logprob(int token) {
+    return -0.25f * (1 + token % 8);
+  }
+
+  @Override
+  public PassLimits limits() {
+    return limits;
+  }
+
+  @Override
+  public StateLayout layout() {
+    return device.layout();
+  }
+
+  @Override
+  public StatePool states() {
+    return states;
+  }
+
+  @Override
+  public int maxPassesInFlight() {
+    return maxPassesInFlight;
+  }
+
+  @Override
+  public PendingPass forward(RowPlan plan) {
+    device.checkUsable("forward");
+    int step = begun++;
+    if (failingForwards.contains(step)) {
+      throw new BackendException("scripted refusal of pass " + step);
+    }
+    if (inFlight == maxPassesInFlight) {
+      breach("pass " + step + " was begun with " + inFlight + " in flight");
+    }
+    checkPlan(plan);
+    Pass pass = new Pass(step, plan.numLogitRows());
+    List<Rows> rows = new ArrayList<>();
+    int logit = 0;
+    for (int s = 0; s < plan.numSequences(); s++) {
+      rows.add(run(plan, s, pass, logit));
+      if (rows.getLast().sampled()) {
+        logit++;
+      }
+    }
+    inFlight++;
+    steps.add(List.copyOf(rows));
+    return pass;
+  }
+
+  private void checkPlan(RowPlan plan) {
+    if (plan.numRows() == 0) {
+      breach("an empty plan was submitted");
+    }
+    Set<Integer> slots = new HashSet<>();
+    Set<Integer> pagesOfOthers = new HashSet<>();
+    for (int s = 0; s < plan.numSequences(); s++) {
+      if (!slots.add(plan.recurrentSlot(s))) {
+        breach("slot " + plan.recurrentSlot(s) + " is in the plan twice");
+      }
+      PageTable pages = plan.pages(s);
+      int needed = Math.ceilDiv(plan.position(s) + plan.numRows(s), device.layout().pageTokens());
+      if (pages.size() < needed) {
+        breach("%d pages are reserved, %d needed".formatted(pages.size(), needed));
+      }
+      Set<Integer> own = new HashSet<>();
+      for (int p = 0; p < pages.size(); p++) {
+        own.add(pages.page(p));
+      }
+      if (own.size() != pages.size() || own.stream().anyMatch(pagesOfOthers::contains)) {
+        breach("a page is used twice");
+      }
+      pagesOfOthers.addAll(own);
+    }
+  }
+
+  private Rows run(RowPlan plan, int s, Pass pass, int logit) {
+    int slot = plan.recurrentSlot(s);
+    ScriptedDeviceState.Sequence sequence = device.sequence(slot);
+    if (sequence.lost) {
+      breach("slot " + slot + " is used although a pass with it failed");
+    }
+    if (plan.position(s) != sequence.size()) {
+      breach(
+          "rows of slot %d start at %d, but it has seen %d tokens"
+              .formatted(slot, plan.position(s), sequence.size()));
+    }
+    int samplingSlot = plan.samplingSlot(s);
+    int first = plan.firstRow(s);
+    boolean decode = plan.token(first) == RowPlan.PREVIOUS_TOKEN;
+    for (int row = first; row < first + plan.numRows(s); row++) {
+      int token = plan.token(row);
+      if (token == RowPlan.PREVIOUS_TOKEN) {
+        token = device.sampler(samplingSlot).last;
+      }
+      if (token < 0 || token >= device.layout().vocabularySize()) {
+        breach("row " + row + " has token " + token);
+      }
+      sequence.add(token);
+    }
+    pass.sequences.add(sequence);
+    sequence.inFlight++;
+    boolean sampled = samplingSlot != RowPlan.NO_SAMPLING;
+    if (sampled) {
+      ScriptedDeviceState.Sampler sampler = device.sampler(samplingSlot);
+      if (sampler.last < 0) {
+        sampler.promptTokens = sequence.size();
+      }
+      int token = sampler.allow(script.next(sequence.toArray(), sampler.promptTokens));
+      sampler.last = token;
+      pass.tokens[logit] = token;
+      pass.topLogprobs[logit] = sampler.parameters.topLogprobs();
+    }
+    return new Rows(slot, plan.position(s), plan.numRows(s), sampled, decode);
+  }
+
+  private void breach(String what) {
+    breaches.add(what);
+    throw new AssertionError("Contract of LanguageModel: " + what);
+  }
+
+  /** Fails unless the contract was kept and every page and slot was given back. */
+  public void assertClean() {
+    if (!breaches.isEmpty()) {
+      throw new AssertionError("The contract of LanguageModel was broken: " + breaches);
+    }
+    if (inFlight != 0 || states.usedPages() != 0 || states.usedSlots() != 0) {
+      throw new AssertionError(
+          "%d passes, %d pages and %d slots were not given back"
+              .formatted(inFlight, states.usedPages(), states.usedSlots()));
+    }
+    int all = device.layout().numPages();
+    if (!states.commit(all)) {
+      throw new AssertionError("Pages are still committed");
+    }
+    states.uncommit(all);
+  }
+
+  @Override
+  public void close() {
+    if (inFlight != 0) {
+      breach("the model was closed with a pass in flight");
+    }
+    closed = true;
+    device.close();
+  }
+
+  private final class Pass implements PendingPass {
+    private final int step;
+    private final int[] tokens;
+    private final int[] topLogprobs;
+    private final List<ScriptedDeviceState.Sequence> sequences = new ArrayList<>();
+    private boolean awaited;
+
+    Pass(int step, int numLogitRows) {
+      this.step = step;
+      tokens = new int[numLogitRows];
+      topLogprobs = new int[numLogitRows];
+    }
+
+    @Override
+    public void await() {
+      device.checkUsable("await");
+      Gate gate = gates.get(step);
+      if (gate != null) {
+        gate.reached.fire();
+        gate.released.await();
+      }
+      if (!awaited) {
+        awaited = true;
+        inFlight--;
+        sequences.forEach(sequence -> sequence.inFlight--);
+      }
+      RuntimeException failure = failingPasses.get(step);
+      if (failure != null) {
+        sequences.forEach(sequence -> sequence.lost = true);
+        throw failure;
+      }
+    }
+
+    private int checked(int index) {
+      if (!awaited || begun - step > 2) {
+        breach("results of pass " + step + " were read too early or too late");
+      }
+      return index;
+    }
+
+    @Override
+    public int token(int index) {
+      return tokens[checked(index)];
+    }
+
+    @Override
+    public float logprob(int index) {
+      return topLogprobs[checked(index)] < 0 ? Float.NaN : ScriptedModel.logprob(tokens[index]);
+    }
+
+    @Override
+    public int numTopLogprobs(int index) {
+      return Math.max(0, topLogprobs[checked(index)]);
+    }
+
+    @Override
+    public int topToken(int index, int rank) {
+      return (tokens[checked(index)] + rank) % device.layout().vocabularySize();
+    }
+
+    @Override
+    public float topLogprob(int index, int rank) {
+      return ScriptedModel.logprob(topToken(index, rank));
+    }
+
+    @Override
+    public long deviceNanos() {
+      return 0;
+    }
+  }
+}

@@ -1,0 +1,127 @@
+package dev.lily.engine.model;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.lily.engine.backend.StateLayout;
+import java.util.Objects;
+import org.junit.jupiter.api.Test;
+
+class StatePoolTest {
+  private static final int PAGE = 4;
+
+  private final StateLayout layout = new StateLayout(1, 1, 8, PAGE, 6, 1, 4, 8, 1, 8, 8, 3, 2, 10);
+  private final ScriptedDeviceState device =
+      new ScriptedDeviceState(
+          layout,
+          breach -> {
+            throw new AssertionError(breach);
+          });
+  private final StatePool pool = new StatePool(device);
+
+  private SequenceState open(int maxTokens) {
+    return Objects.requireNonNull(pool.open(maxTokens));
+  }
+
+  private static void run(SequenceState state, int tokens) {
+    state.reserve(tokens);
+    state.advance(tokens);
+  }
+
+  @Test
+  void takesPagesOnDemandAndGivesThemBack() {
+    SequenceState state = open(10);
+    assertThat(pool.usedPages()).isZero();
+    run(state, 1);
+    assertThat(pool.usedPages()).isEqualTo(1);
+    run(state, 4);
+    assertThat(pool.usedPages()).as("tokens 0 to 4").isEqualTo(2);
+    state.close();
+    state.close();
+    assertThat(pool.usedPages()).isZero();
+    assertThat(pool.usedSlots()).isZero();
+  }
+
+  @Test
+  void opensNothingThatCouldRunOutOfPages() {
+    SequenceState first = open(4 * PAGE);
+    assertThat(pool.open(2 * PAGE + 1)).as("needs three of the two pages left").isNull();
+    SequenceState second = open(2 * PAGE);
+    run(first, 4 * PAGE);
+    run(second, 2 * PAGE);
+    assertThat(pool.usedPages()).isEqualTo(6);
+    first.close();
+    assertThat(open(4 * PAGE)).isNotNull();
+  }
+
+  @Test
+  void opensNoMoreSequencesThanThereAreSamplingSlots() {
+    open(1);
+    open(1);
+    assertThat(pool.open(1)).isNull();
+  }
+
+  @Test
+  void refusesMoreTokensThanASequenceWasOpenedFor() {
+    SequenceState state = open(PAGE);
+    run(state, PAGE);
+    assertThatThrownBy(() -> state.reserve(1))
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageContaining("4 tokens cannot take 1 more");
+  }
+
+  @Test
+  void aSharedPageIsCopiedBeforeItIsWritten() {
+    SequenceState state = open(2 * PAGE);
+    run(state, PAGE + 1);
+    int whole = state.pages().page(0);
+    int partial = state.pages().page(1);
+    SequenceState.Snapshot snapshot = Objects.requireNonNull(state.snapshot());
+    assertThat(device.calls()).last().asString().startsWith("copySlot");
+    run(state, 1);
+    assertThat(state.pages().page(0)).as("a full page stays shared").isEqualTo(whole);
+    assertThat(state.pages().page(1)).as("the partial one is copied").isNotEqualTo(partial);
+    assertThat(device.calls())
+        .last()
+        .isEqualTo("copyPage " + partial + " " + state.pages().page(1));
+
+    state.restore(snapshot);
+    assertThat(state.position()).isEqualTo(PAGE + 1);
+    assertThat(state.pages().page(1)).isEqualTo(partial);
+    assertThat(pool.usedPages()).isEqualTo(2);
+    snapshot.close();
+    snapshot.close();
+    assertThat(pool.usedPages()).isEqualTo(2);
+    state.close();
+    assertThat(pool.usedPages()).isZero();
+    assertThat(pool.usedSlots()).isZero();
+  }
+
+  @Test
+  void aSnapshotOutlivesItsSequence() {
+    SequenceState state = open(PAGE);
+    run(state, 3);
+    SequenceState.Snapshot snapshot = Objects.requireNonNull(state.snapshot());
+    state.close();
+    assertThat(pool.usedPages()).isEqualTo(1);
+    SequenceState other = open(PAGE);
+    other.restore(snapshot);
+    assertThat(other.position()).isEqualTo(3);
+    other.close();
+    snapshot.close();
+    assertThat(pool.usedPages()).isZero();
+  }
+
+  @Test
+  void makesNoSnapshotWithoutASlotOrPages() {
+    SequenceState first = open(3 * PAGE);
+    SequenceState second = open(PAGE);
+    run(first, 2 * PAGE);
+    SequenceState.Snapshot snapshot = Objects.requireNonNull(first.snapshot());
+    assertThat(first.snapshot()).as("all three slots are taken").isNull();
+    second.close();
+    assertThat(first.snapshot()).as("only one page is not committed").isNull();
+    snapshot.close();
+    assertThat(first.snapshot()).isNotNull();
+  }
+}

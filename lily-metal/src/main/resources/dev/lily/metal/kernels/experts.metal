@@ -1,0 +1,437 @@
+constant constexpr uint MAX_EXPERTS = 1024;
+constant constexpr uint MAX_PER_TOKEN = 32;
+constant constexpr uint EXPERT_TILE_ROWS = 32;
+
+// The `per_token` largest logits of a row, largest first, the lower index first among equals: an expert's rank is the
+// number of experts before it. Logits that are NaN count as the smallest. Barriers inside.
+static inline void choose_experts(device const float* row, uint experts, uint per_token, threadgroup float* logits,
+                                  threadgroup uint* chosen, uint tid, uint threads) {
+  for (uint e = tid; e < experts; e += threads) logits[e] = isnan(row[e]) ? -INFINITY : row[e];
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  for (uint e = tid; e < experts; e += threads) {
+    const float mine = logits[e];
+    uint rank = 0;
+    for (uint f = 0; f < experts; f++) rank += logits[f] > mine || (logits[f] == mine && f < e) ? 1u : 0u;
+    if (rank < per_token) chosen[rank] = e;
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+}
+
+// Softmax over the chosen ones, which is the renormalised softmax over all.
+static inline float expert_weight(threadgroup const float* logits, threadgroup const uint* chosen, uint per_token,
+                                  uint rank) {
+  const float largest = logits[chosen[0]];
+  float sum = 0.0f;
+  for (uint i = 0; i < per_token; i++) sum += precise::exp(logits[chosen[i]] - largest);
+  return precise::exp(logits[chosen[rank]] - largest) / sum;
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// Decode
+
+struct ExpertsParams {
+  uint hidden;
+  uint intermediate;
+  uint shared_intermediate;
+  uint experts;
+  uint per_token;
+  uint group_size;    // of all stacks
+  uint gate_rows;     // rows of the gate stack from one expert to the next, `intermediate` if they are contiguous
+  uint up_rows;
+  uint down_rows;
+};
+
+// Gate and up outputs [first, first + OUTPUTS) of one expert, and SwiGLU.
+template <uint FORMAT, uint OUTPUTS>
+static inline void expand(device const uint* gate_codes, device const bfloat* gate_scales,
+                          device const bfloat* gate_biases, device const uint* up_codes,
+                          device const bfloat* up_scales, device const bfloat* up_biases, ulong gate_base,
+                          ulong up_base, uint first, uint outputs, uint columns, uint group_size,
+                          threadgroup const bfloat* x, threadgroup const float* sums, uint lane, device bfloat* out) {
+  float gate[OUTPUTS], up[OUTPUTS];
+  for (uint o = 0; o < OUTPUTS; o++) gate[o] = up[o] = 0.0f;
+  for (uint c = lane * CHUNK; c < columns; c += STRIDE) {
+    if (FORMAT == AFFINE_4 || FORMAT == AFFINE_8) {
+      Chunk g[OUTPUTS], u[OUTPUTS];
+      for (uint o = 0; o < OUTPUTS; o++) {
+        const uint output = min(first + o, outputs - 1);
+        g[o] = load_chunk<FORMAT>(gate_codes, gate_scales, gate_biases, gate_base + output, c / CHUNK, columns, group_size);
+        u[o] = load_chunk<FORMAT>(up_codes, up_scales, up_biases, up_base + output, c / CHUNK, columns, group_size);
+      }
+      const float sum = sums[c / CHUNK];
+      for (uint o = 0; o < OUTPUTS; o++) {
+        gate[o] = add_chunk<FORMAT>(g[o], x + c, sum, gate[o]);
+        up[o] = add_chunk<FORMAT>(u[o], x + c, sum, up[o]);
+      }
+    } else {
+      for (uint o = 0; o < OUTPUTS; o++) {
+        const uint output = min(first + o, outputs - 1);
+        gate[o] = add_dense<FORMAT>(gate_codes, gate_base + output, c, columns, x + c, gate[o]);
+        up[o] = add_dense<FORMAT>(up_codes, up_base + output, c, columns, x + c, up[o]);
+      }
+    }
+  }
+  for (uint o = 0; o < OUTPUTS; o++) {
+    const float g = simd_sum(gate[o]), u = simd_sum(up[o]);
+    if (lane == 0 && first + o < outputs) out[first + o] = bfloat(silu(g) * u);
+  }
+}
+
+// Gate, up and SwiGLU of the chosen experts and of the shared one. Each threadgroup routes its row itself.
+// logits [rows, experts] fp32; n [rows, hidden] bf16; gate, up: stacks; shared gate, up: matrices, all of one format;
+// act [rows, per_token * intermediate + shared_intermediate] bf16, the shared expert last;
+// chosen, weights [rows, per_token]: written for experts_contract.
+// Grid (ceil(max(intermediate, shared_intermediate) / (8 OUTPUTS)), per_token + 1, rows) of 256 threads.
+// hidden at most 4096. 35B: 32 x 9 threadgroups.
+#define EXPAND(NAME, FORMAT, OUTPUTS)                                                                           \
+  [[max_total_threads_per_threadgroup(256)]] kernel void NAME(                                                 \
+      device const uint* gate_codes [[buffer(0)]], device const bfloat* gate_scales [[buffer(1)]],             \
+      device const bfloat* gate_biases [[buffer(2)]], device const uint* up_codes [[buffer(3)]],               \
+      device const bfloat* up_scales [[buffer(4)]], device const bfloat* up_biases [[buffer(5)]],              \
+      device const uint* shared_gate_codes [[buffer(6)]], device const bfloat* shared_gate_scales [[buffer(7)]], \
+      device const bfloat* shared_gate_biases [[buffer(8)]], device const uint* shared_up_codes [[buffer(9)]], \
+      device const bfloat* shared_up_scales [[buffer(10)]], device const bfloat* shared_up_biases [[buffer(11)]], \
+      device const float* logits [[buffer(12)]], device const bfloat* n [[buffer(13)]],                        \
+      device bfloat* act [[buffer(14)]], device uint* chosen_out [[buffer(15)]],                               \
+      device float* weights_out [[buffer(16)]], constant ExpertsParams& p [[buffer(17)]],                      \
+      uint3 group [[threadgroup_position_in_grid]], uint tid [[thread_index_in_threadgroup]],                  \
+      uint lane [[thread_index_in_simdgroup]], uint sg [[simdgroup_index_in_threadgroup]]) {                   \
+    threadgroup bfloat xs[4096];                                                                               \
+    threadgroup float sums[4096 / CHUNK];                                                                      \
+    threadgroup float row[MAX_EXPERTS];                                                                        \
+    threadgroup uint chosen[MAX_PER_TOKEN];                                                                    \
+    const bool shared = group.y == p.per_token;                                                                \
+    device const bfloat* x = n + ulong(group.z) * p.hidden;                                                    \
+    for (uint c = tid; c < (p.hidden + CHUNK - 1) / CHUNK * CHUNK; c += 256)                                   \
+      xs[c] = c < p.hidden ? staged(FORMAT, float(x[c]), c) : bfloat(0.0f);                                    \
+    choose_experts(logits + ulong(group.z) * p.experts, p.experts, p.per_token, row, chosen, tid, 256);        \
+    stage_sums(FORMAT, xs, sums, p.hidden / CHUNK, tid, 256);                                                  \
+    if (group.x == 0 && shared && tid < p.per_token) {                                                         \
+      chosen_out[group.z * p.per_token + tid] = chosen[tid];                                                   \
+      weights_out[group.z * p.per_token + tid] = expert_weight(row, chosen, p.per_token, tid);                 \
+    }                                                                                                          \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
+    const uint first = (group.x * MATVEC_SIMDGROUPS + sg) * OUTPUTS;                                           \
+    device bfloat* out = act + ulong(group.z) * (p.per_token * p.intermediate + p.shared_intermediate) +       \
+                         group.y * p.intermediate;                                                             \
+    if (shared) {                                                                                              \
+      if (first < p.shared_intermediate)                                                                       \
+        expand<FORMAT, OUTPUTS>(shared_gate_codes, shared_gate_scales, shared_gate_biases, shared_up_codes,    \
+                                shared_up_scales, shared_up_biases, 0, 0, first, p.shared_intermediate,        \
+                                p.hidden, p.group_size, xs, sums, lane, out);                                  \
+    } else if (first < p.intermediate) {                                                                       \
+      const ulong expert = chosen[group.y];                                                                    \
+      expand<FORMAT, OUTPUTS>(gate_codes, gate_scales, gate_biases, up_codes, up_scales, up_biases,            \
+                              expert * p.gate_rows, expert * p.up_rows, first, p.intermediate, p.hidden,       \
+                              p.group_size, xs, sums, lane, out);                                              \
+    }                                                                                                          \
+  }
+EXPAND(experts_expand_q4, AFFINE_4, 2)
+EXPAND(experts_expand_q8, AFFINE_8, 2)
+EXPAND(experts_expand_bf16, DENSE_BF16, 2)
+EXPAND(experts_expand_f32, DENSE_F32, 2)
+
+// One lane's part of OUTPUTS outputs of one expert.
+template <uint FORMAT, uint OUTPUTS>
+static inline void contract(device const uint* codes, device const bfloat* scales, device const bfloat* biases,
+                            ulong base, uint first, uint outputs, uint columns, uint group_size,
+                            threadgroup const bfloat* x, threadgroup const float* sums, float weight, uint lane,
+                            thread float* total) {
+  float acc[OUTPUTS];
+  for (uint o = 0; o < OUTPUTS; o++) acc[o] = 0.0f;
+  for (uint c = lane * CHUNK; c < columns; c += STRIDE) {
+    if (FORMAT == AFFINE_4 || FORMAT == AFFINE_8) {
+      Chunk w[OUTPUTS];
+      for (uint o = 0; o < OUTPUTS; o++)
+        w[o] = load_chunk<FORMAT>(codes, scales, biases, base + min(first + o, outputs - 1), c / CHUNK, columns, group_size);
+      for (uint o = 0; o < OUTPUTS; o++) acc[o] = add_chunk<FORMAT>(w[o], x + c, sums[c / CHUNK], acc[o]);
+    } else {
+      for (uint o = 0; o < OUTPUTS; o++)
+        acc[o] = add_dense<FORMAT>(codes, base + min(first + o, outputs - 1), c, columns, x + c, acc[o]);
+    }
+  }
+  for (uint o = 0; o < OUTPUTS; o++) total[o] = fma(weight, acc[o], total[o]);
+}
+
+// out = sum over the chosen experts, in rank order, of weight * down * act, then sigmoid(shared gate) * shared down * act.
+// down: stack; shared down: matrix, of one format; act, chosen, weights from experts_expand; shared_gate [rows] fp32;
+// out [rows, hidden] bf16. Threadgroup memory: 2 1/4 bytes for each of per_token * intermediate +
+// shared_intermediate values, each expert's part rounded up to 16 values, the whole to 16 bytes.
+// Grid (ceil(hidden / (8 OUTPUTS)), rows) of 256 threads.
+#define CONTRACT(NAME, FORMAT, OUTPUTS)                                                                         \
+  [[max_total_threads_per_threadgroup(256)]] kernel void NAME(                                                 \
+      device const uint* codes [[buffer(0)]], device const bfloat* scales [[buffer(1)]],                       \
+      device const bfloat* biases [[buffer(2)]], device const uint* shared_codes [[buffer(3)]],                \
+      device const bfloat* shared_scales [[buffer(4)]], device const bfloat* shared_biases [[buffer(5)]],      \
+      device const bfloat* act [[buffer(6)]], device const uint* chosen [[buffer(7)]],                         \
+      device const float* weights [[buffer(8)]], device const float* shared_gate [[buffer(9)]],                \
+      device bfloat* out [[buffer(10)]], constant ExpertsParams& p [[buffer(11)]],                             \
+      threadgroup bfloat* xs [[threadgroup(0)]], uint2 group [[threadgroup_position_in_grid]],                 \
+      uint tid [[thread_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]],                       \
+      uint sg [[simdgroup_index_in_threadgroup]]) {                                                            \
+    const uint padded = (p.intermediate + CHUNK - 1) / CHUNK * CHUNK;                                          \
+    const uint total_padded = p.per_token * padded + (p.shared_intermediate + CHUNK - 1) / CHUNK * CHUNK;      \
+    threadgroup float* sums = (threadgroup float*)(xs + total_padded);                                         \
+    device const bfloat* x = act + ulong(group.y) * (p.per_token * p.intermediate + p.shared_intermediate);    \
+    for (uint i = tid; i < total_padded; i += 256) {                                                           \
+      const uint slot = min(i / padded, p.per_token), c = i - slot * padded;                                   \
+      const uint width = slot == p.per_token ? p.shared_intermediate : p.intermediate;                         \
+      xs[i] = c < width ? staged(FORMAT, float(x[slot * p.intermediate + c]), c) : bfloat(0.0f);               \
+    }                                                                                                          \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
+    stage_sums(FORMAT, xs, sums, total_padded / CHUNK, tid, 256);                                              \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
+    const uint first = (group.x * MATVEC_SIMDGROUPS + sg) * OUTPUTS;                                           \
+    if (first >= p.hidden) return;                                                                             \
+    float total[OUTPUTS];                                                                                      \
+    for (uint o = 0; o < OUTPUTS; o++) total[o] = 0.0f;                                                        \
+    for (uint slot = 0; slot < p.per_token; slot++)                                                            \
+      contract<FORMAT, OUTPUTS>(codes, scales, biases,                                                         \
+                                ulong(chosen[group.y * p.per_token + slot]) * p.down_rows, first, p.hidden,    \
+                                p.intermediate, p.group_size, xs + slot * padded, sums + slot * padded / CHUNK, \
+                                weights[group.y * p.per_token + slot], lane, total);                           \
+    contract<FORMAT, OUTPUTS>(shared_codes, shared_scales, shared_biases, 0, first, p.hidden,                  \
+                              p.shared_intermediate, p.group_size, xs + p.per_token * padded,                  \
+                              sums + p.per_token * padded / CHUNK, sigmoid(shared_gate[group.y]), lane, total); \
+    for (uint o = 0; o < OUTPUTS; o++) {                                                                       \
+      const float s = simd_sum(total[o]);                                                                      \
+      if (lane == 0 && first + o < p.hidden) out[ulong(group.y) * p.hidden + first + o] = bfloat(s);           \
+    }                                                                                                          \
+  }
+CONTRACT(experts_contract_q4, AFFINE_4, 2)
+CONTRACT(experts_contract_q8, AFFINE_8, 2)
+CONTRACT(experts_contract_bf16, DENSE_BF16, 2)
+CONTRACT(experts_contract_f32, DENSE_F32, 2)
+
+// ---------------------------------------------------------------------------------------------------------------
+// Prefill. An assignment is one (row, rank), numbered row * per_token + rank.
+
+struct RouteParams {
+  uint experts;
+  uint per_token;
+  uint assignments;
+};
+
+// Chosen experts and weights of every row. logits [rows, experts] fp32; chosen, weights [rows, per_token].
+// One threadgroup of 256 threads per row; at most 1024 experts and 32 per token.
+[[max_total_threads_per_threadgroup(256)]] kernel void experts_route(device const float* logits [[buffer(0)]],
+                                                                     device uint* chosen_out [[buffer(1)]],
+                                                                     device float* weights_out [[buffer(2)]],
+                                                                     constant RouteParams& p [[buffer(3)]],
+                                                                     uint row [[threadgroup_position_in_grid]],
+                                                                     uint tid [[thread_index_in_threadgroup]]) {
+  threadgroup float values[MAX_EXPERTS];
+  threadgroup uint chosen[MAX_PER_TOKEN];
+  choose_experts(logits + ulong(row) * p.experts, p.experts, p.per_token, values, chosen, tid, 256);
+  if (tid < p.per_token) {
+    chosen_out[row * p.per_token + tid] = chosen[tid];
+    weights_out[row * p.per_token + tid] = expert_weight(values, chosen, p.per_token, tid);
+  }
+}
+
+// Groups the assignments by expert: histogram, prefix sums, scatter. chosen [assignments]; offsets [experts + 1]: where
+// each expert's assignments begin in order [assignments]; tiles [experts + 1]: the same in tiles of 32 assignments.
+// Within an expert the order is unspecified, and no result depends on it. One threadgroup of 1024 threads.
+[[max_total_threads_per_threadgroup(1024)]] kernel void experts_group(device const uint* chosen [[buffer(0)]],
+                                                                      device uint* offsets [[buffer(1)]],
+                                                                      device uint* tiles [[buffer(2)]],
+                                                                      device uint* order [[buffer(3)]],
+                                                                      constant RouteParams& p [[buffer(4)]],
+                                                                      uint tid [[thread_index_in_threadgroup]],
+                                                                      uint lane [[thread_index_in_simdgroup]],
+                                                                      uint sg [[simdgroup_index_in_threadgroup]]) {
+  threadgroup atomic_uint counts[MAX_EXPERTS];
+  threadgroup uint sums[SIMD];
+  threadgroup uint tile_sums[SIMD];
+  atomic_store_explicit(&counts[tid], 0u, memory_order_relaxed);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  for (uint i = tid; i < p.assignments; i += 1024) atomic_fetch_add_explicit(&counts[chosen[i]], 1u, memory_order_relaxed);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  const uint count = atomic_load_explicit(&counts[tid], memory_order_relaxed);
+  const uint count_tiles = (count + EXPERT_TILE_ROWS - 1) / EXPERT_TILE_ROWS;
+  const uint before = simd_prefix_exclusive_sum(count);
+  const uint tiles_before = simd_prefix_exclusive_sum(count_tiles);
+  if (lane == SIMD - 1) {
+    sums[sg] = before + count;
+    tile_sums[sg] = tiles_before + count_tiles;
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  const uint base = simd_prefix_exclusive_sum(sums[lane]);
+  const uint tile_base = simd_prefix_exclusive_sum(tile_sums[lane]);
+  const uint offset = simd_shuffle(base, ushort(sg)) + before;
+  const uint tile = simd_shuffle(tile_base, ushort(sg)) + tiles_before;
+  if (tid < p.experts) {
+    offsets[tid] = offset;
+    tiles[tid] = tile;
+    if (tid + 1 == p.experts) {
+      offsets[p.experts] = offset + count;
+      tiles[p.experts] = tile + count_tiles;
+    }
+  }
+  atomic_store_explicit(&counts[tid], offset, memory_order_relaxed);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  for (uint i = tid; i < p.assignments; i += 1024)
+    order[atomic_fetch_add_explicit(&counts[chosen[i]], 1u, memory_order_relaxed)] = i;
+}
+
+struct ExpertTileParams {
+  uint columns;
+  uint group_size;
+  uint outputs;
+  uint rows;        // of x, or assignments
+  uint experts;     // 0: one expert over all rows in order, offsets, tiles and order are not read
+  uint per_token;
+  uint gate_rows;   // rows of the stack from one expert to the next
+  uint up_rows;
+};
+
+// The expert of a tile, its first assignment and how many; 0 of them past the last tile.
+static inline uint tile_expert(device const uint* offsets, device const uint* tiles, constant ExpertTileParams& p,
+                               uint tile, thread uint& first, thread uint& count) {
+  if (p.experts == 0) {
+    first = tile * EXPERT_TILE_ROWS;
+    count = first < p.rows ? min(EXPERT_TILE_ROWS, p.rows - first) : 0u;
+    return 0;
+  }
+  if (tile >= tiles[p.experts]) {
+    first = 0;
+    count = 0;
+    return 0;
+  }
+  uint low = 0, high = p.experts;  // tiles[low] <= tile < tiles[high]
+  while (high - low > 1) {
+    const uint middle = (low + high) / 2;
+    if (tiles[middle] <= tile) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  first = offsets[low] + (tile - tiles[low]) * EXPERT_TILE_ROWS;
+  count = min(EXPERT_TILE_ROWS, offsets[low + 1] - first);
+  return low;
+}
+
+// Gate, up and SwiGLU: act[i] of the i-th assignment in order. gate, up: stacks; x [rows, columns] bf16;
+// act [assignments, outputs] bf16. Tiles of 32 assignments by 32 outputs of gate and of up, 4 simdgroups 2 by 2.
+// Grid (ceil(outputs / 32), most tiles) of 128 threads; the most tiles are ceil(assignments / 32) + min(experts,
+// assignments), or ceil(rows / 32) for one expert.
+#define EXPAND_TILES(NAME, FORMAT, W)                                                                           \
+  [[max_total_threads_per_threadgroup(128)]] kernel void NAME(                                                 \
+      device const uint* gate_codes [[buffer(0)]], device const bfloat* gate_scales [[buffer(1)]],             \
+      device const bfloat* gate_biases [[buffer(2)]], device const uint* up_codes [[buffer(3)]],               \
+      device const bfloat* up_scales [[buffer(4)]], device const bfloat* up_biases [[buffer(5)]],              \
+      device const bfloat* x [[buffer(6)]], device const uint* offsets [[buffer(7)]],                          \
+      device const uint* tiles [[buffer(8)]], device const uint* order [[buffer(9)]],                          \
+      device bfloat* act [[buffer(10)]], constant ExpertTileParams& p [[buffer(11)]],                          \
+      uint2 group [[threadgroup_position_in_grid]], uint tid [[thread_index_in_threadgroup]],                  \
+      uint lane [[thread_index_in_simdgroup]], uint sg [[simdgroup_index_in_threadgroup]]) {                   \
+    threadgroup W xs[EXPERT_TILE_ROWS * TILE_STRIDE];                                                          \
+    threadgroup W gs[32 * TILE_STRIDE];                                                                        \
+    threadgroup W us[32 * TILE_STRIDE];                                                                        \
+    threadgroup float strips[4 * 256];                                                                         \
+    threadgroup uint source[EXPERT_TILE_ROWS];                                                                 \
+    uint first, count;                                                                                         \
+    const ulong expert = tile_expert(offsets, tiles, p, group.y, first, count);                                \
+    if (count == 0) return;                                                                                    \
+    if (tid < EXPERT_TILE_ROWS)                                                                                \
+      source[tid] = tid >= count ? NO_ROW : p.experts == 0 ? first + tid : order[first + tid] / p.per_token;   \
+    const uint output0 = group.x * 32, m = sg / 2 * 16, n = sg % 2 * 16;                                       \
+    simdgroup_matrix<float, 8, 8> gate[4], up[4];                                                              \
+    for (uint i = 0; i < 4; i++) gate[i] = up[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);            \
+    for (uint k0 = 0; k0 < p.columns; k0 += TILE_COLUMNS) {                                                    \
+      threadgroup_barrier(mem_flags::mem_threadgroup);                                                         \
+      stage_rows<W, EXPERT_TILE_ROWS>(x, source, xs, p.columns, k0, tid);                                      \
+      stage_weights<FORMAT, W, 32>(gate_codes, gate_scales, gate_biases, gs, expert * p.gate_rows, output0,    \
+                                   p.outputs, p.columns, p.group_size, k0, tid);                               \
+      stage_weights<FORMAT, W, 32>(up_codes, up_scales, up_biases, us, expert * p.up_rows, output0, p.outputs, \
+                                   p.columns, p.group_size, k0, tid);                                          \
+      threadgroup_barrier(mem_flags::mem_threadgroup);                                                         \
+      multiply_tiles<W, 2, 2>(xs + m * TILE_STRIDE, gs + n * TILE_STRIDE, gate);                               \
+      multiply_tiles<W, 2, 2>(xs + m * TILE_STRIDE, us + n * TILE_STRIDE, up);                                 \
+    }                                                                                                          \
+    threadgroup float* strip = strips + sg * 256;                                                              \
+    for (uint i = 0; i < 2; i++) {                                                                             \
+      spread<2>(gate + 2 * i, strip);                                                                          \
+      spread<2>(up + 2 * i, strip + 128);                                                                      \
+      for (uint e = lane; e < 128; e += SIMD) {                                                                \
+        const uint row = m + 8 * i + e / 16, output = output0 + n + e % 16;                                    \
+        if (row < count && output < p.outputs)                                                                 \
+          act[ulong(first + row) * p.outputs + output] = bfloat(silu(strip[e]) * strip[128 + e]);              \
+      }                                                                                                        \
+    }                                                                                                          \
+  }
+EXPAND_TILES(experts_expand_tiles_q4, AFFINE_4, bfloat)
+EXPAND_TILES(experts_expand_tiles_q8, AFFINE_8, bfloat)
+EXPAND_TILES(experts_expand_tiles_bf16, DENSE_BF16, bfloat)
+EXPAND_TILES(experts_expand_tiles_f32, DENSE_F32, float)
+
+// down * act: contributions[a] of assignment a. down: stack (rows from one expert to the next: gate_rows);
+// act [assignments in order, columns] bf16; contributions [assignments, outputs] bf16.
+// Tiles of 32 assignments by 64 outputs. Grid (ceil(outputs / 64), most tiles) of 128 threads.
+#define CONTRACT_TILES(NAME, FORMAT, W)                                                                         \
+  [[max_total_threads_per_threadgroup(128)]] kernel void NAME(                                                 \
+      device const uint* codes [[buffer(0)]], device const bfloat* scales [[buffer(1)]],                       \
+      device const bfloat* biases [[buffer(2)]], device const bfloat* act [[buffer(3)]],                       \
+      device const uint* offsets [[buffer(4)]], device const uint* tiles [[buffer(5)]],                        \
+      device const uint* order [[buffer(6)]], device bfloat* contributions [[buffer(7)]],                      \
+      constant ExpertTileParams& p [[buffer(8)]], uint2 group [[threadgroup_position_in_grid]],                \
+      uint tid [[thread_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]],                       \
+      uint sg [[simdgroup_index_in_threadgroup]]) {                                                            \
+    threadgroup W xs[EXPERT_TILE_ROWS * TILE_STRIDE];                                                          \
+    threadgroup W ws[64 * TILE_STRIDE];                                                                        \
+    threadgroup float strips[4 * 256];                                                                         \
+    threadgroup uint source[EXPERT_TILE_ROWS];                                                                 \
+    uint first, count;                                                                                         \
+    const ulong expert = tile_expert(offsets, tiles, p, group.y, first, count);                                \
+    if (count == 0) return;                                                                                    \
+    if (tid < EXPERT_TILE_ROWS) source[tid] = tid < count ? first + tid : NO_ROW;                              \
+    const uint output0 = group.x * 64, m = sg / 2 * 16, n = sg % 2 * 32;                                       \
+    simdgroup_matrix<float, 8, 8> acc[8];                                                                      \
+    for (uint i = 0; i < 8; i++) acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);                     \
+    for (uint k0 = 0; k0 < p.columns; k0 += TILE_COLUMNS) {                                                    \
+      threadgroup_barrier(mem_flags::mem_threadgroup);                                                         \
+      stage_rows<W, EXPERT_TILE_ROWS>(act, source, xs, p.columns, k0, tid);                                    \
+      stage_weights<FORMAT, W, 64>(codes, scales, biases, ws, expert * p.gate_rows, output0, p.outputs,        \
+                                   p.columns, p.group_size, k0, tid);                                          \
+      threadgroup_barrier(mem_flags::mem_threadgroup);                                                         \
+      multiply_tiles<W, 2, 4>(xs + m * TILE_STRIDE, ws + n * TILE_STRIDE, acc);                                \
+    }                                                                                                          \
+    threadgroup float* strip = strips + sg * 256;                                                              \
+    for (uint i = 0; i < 2; i++) {                                                                             \
+      spread<4>(acc + 4 * i, strip);                                                                           \
+      for (uint e = lane; e < 256; e += SIMD) {                                                                \
+        const uint row = m + 8 * i + e / 32, output = output0 + n + e % 32;                                    \
+        if (row < count && output < p.outputs) {                                                               \
+          const uint to = p.experts == 0 ? first + row : order[first + row];                                   \
+          contributions[ulong(to) * p.outputs + output] = bfloat(strip[e]);                                    \
+        }                                                                                                      \
+      }                                                                                                        \
+    }                                                                                                          \
+  }
+CONTRACT_TILES(experts_contract_tiles_q4, AFFINE_4, bfloat)
+CONTRACT_TILES(experts_contract_tiles_q8, AFFINE_8, bfloat)
+CONTRACT_TILES(experts_contract_tiles_bf16, DENSE_BF16, bfloat)
+CONTRACT_TILES(experts_contract_tiles_f32, DENSE_F32, float)
+
+struct CombineParams {
+  uint hidden;
+  uint per_token;
+};
+
+// out = sum over ranks of weight * contribution, then sigmoid(shared gate) * shared. contributions [rows, per_token,
+// hidden] bf16; weights [rows, per_token]; shared [rows, hidden] bf16; shared_gate [rows] fp32; out [rows, hidden] bf16.
+// Grid (ceil(hidden / 256), rows) of 256 threads.
+kernel void experts_combine(device const bfloat* contributions [[buffer(0)]], device const float* weights [[buffer(1)]],
+                            device const bfloat* shared [[buffer(2)]], device const float* shared_gate [[buffer(3)]],
+                            device bfloat* out [[buffer(4)]], constant CombineParams& p [[buffer(5)]],
+                            uint2 position [[thread_position_in_grid]]) {
+  if (position.x >= p.hidden) return;
+  float sum = 0.0f;
+  for (uint rank = 0; rank < p.per_token; rank++) {
+    const uint a = position.y * p.per_token + rank;
+    sum = fma(weights[a], float(contributions[ulong(a) * p.hidden + position.x]), sum);
+  }
+  const ulong at = ulong(position.y) * p.hidden + position.x;
+  out[at] = bfloat(fma(sigmoid(shared_gate[position.y]), float(shared[at]), sum));
+}

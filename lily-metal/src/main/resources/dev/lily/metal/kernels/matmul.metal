@@ -1,0 +1,227 @@
+// ---------------------------------------------------------------------------------------------------------------
+// Decode: matrix times a few rows.
+
+struct MatvecParams {
+  uint columns;
+  uint group_size;
+  uint outputs_0;  // of up to four matrices over one input; 0 for one that is absent
+  uint outputs_1;
+  uint outputs_2;
+  uint outputs_3;
+  uint rows;
+  uint has_branch;
+  float eps;
+};
+
+
+constant constexpr uint FUSED_COLUMNS = 4096;       // most columns of a kernel that normalises its input itself
+
+// Which matrix, and which of its outputs, a simdgroup works on.
+static inline uint matrix_of(constant MatvecParams& p, uint group, uint per_group, thread uint& first, thread uint& outputs) {
+  uint which = 0;
+  outputs = p.outputs_0;
+  uint groups = (outputs + per_group - 1) / per_group;
+  if (group >= groups) {
+    group -= groups;
+    which = 1;
+    outputs = p.outputs_1;
+    groups = (outputs + per_group - 1) / per_group;
+  }
+  if (which == 1 && group >= groups) {
+    group -= groups;
+    which = 2;
+    outputs = p.outputs_2;
+    groups = (outputs + per_group - 1) / per_group;
+  }
+  if (which == 2 && group >= groups) {
+    group -= groups;
+    which = 3;
+    outputs = p.outputs_3;
+  }
+  first = group * per_group;
+  return which;
+}
+
+#define MATRIX(M, A, B, C)                                                                       \
+  device const uint* codes_##M [[buffer(A)]], device const bfloat* scales_##M [[buffer(B)]], \
+      device const bfloat* biases_##M [[buffer(C)]]
+#define CHOSEN(FIELD) (which == 0 ? FIELD##_0 : which == 1 ? FIELD##_1 : which == 2 ? FIELD##_2 : FIELD##_3)
+
+#define MATVEC_STORE(T, OUTPUTS, ROWS, ROW0)                                           \
+  for (uint o = 0; o < OUTPUTS; o++)                                                   \
+    for (uint r = 0; r < ROWS; r++) {                                                  \
+      const float s = simd_sum(acc[o * ROWS + r]);                                     \
+      if (lane == 0 && first + o < outputs && ROW0 + r < p.rows)                       \
+        out[ulong(ROW0 + r) * outputs + first + o] = T(s);                             \
+    }
+
+// out_m[r] = matrix_m * x[r] for up to four matrices of one format.
+// codes_m, scales_m, biases_m at 3m (dense: codes alone; what is absent is bound to anything); x [rows, columns] bf16;
+// out_m [rows, outputs_m] T. Grid (sum over m of ceil(outputs_m / (8 OUTPUTS)), ceil(rows / ROWS)) of 256 threads.
+// 35B: OUTPUTS 4 for 2048 outputs and more, 1 for the router. Staged: BLOCK columns of ROWS rows.
+#define MATVEC(NAME, FORMAT, T, OUTPUTS, ROWS, BLOCK)                                                            \
+  [[max_total_threads_per_threadgroup(256)]] kernel void NAME(                                                   \
+      MATRIX(0, 0, 1, 2), MATRIX(1, 3, 4, 5), MATRIX(2, 6, 7, 8), MATRIX(3, 9, 10, 11), device const bfloat* x [[buffer(12)]],             \
+      device T* out_0 [[buffer(13)]], device T* out_1 [[buffer(14)]], device T* out_2 [[buffer(15)]],            \
+      device T* out_3 [[buffer(16)]], constant MatvecParams& p [[buffer(17)]],                                   \
+      uint2 group [[threadgroup_position_in_grid]], uint tid [[thread_index_in_threadgroup]],                    \
+      uint lane [[thread_index_in_simdgroup]], uint sg [[simdgroup_index_in_threadgroup]]) {                     \
+    threadgroup bfloat xs[ROWS * BLOCK];                                                                         \
+    threadgroup float sums[ROWS * BLOCK / CHUNK];                                                                \
+    uint first, outputs;                                                                                         \
+    const uint which = matrix_of(p, group.x, MATVEC_SIMDGROUPS * OUTPUTS, first, outputs);                       \
+    first += sg * OUTPUTS;                                                                                       \
+    const uint row0 = group.y * ROWS;                                                                            \
+    device const uint* codes = CHOSEN(codes);                                                                    \
+    device const bfloat* scales = CHOSEN(scales);                                                                \
+    device const bfloat* biases = CHOSEN(biases);                                                                \
+    device T* out = CHOSEN(out);                                                                                 \
+    float acc[OUTPUTS * ROWS];                                                                                   \
+    for (uint i = 0; i < OUTPUTS * ROWS; i++) acc[i] = 0.0f;                                                     \
+    for (uint k0 = 0; k0 < p.columns; k0 += BLOCK) {                                                             \
+      const uint count = min(uint(BLOCK), p.columns - k0);                                                       \
+      threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
+      for (uint i = tid; i < ROWS * BLOCK; i += 256) {                                                           \
+        const uint r = i / BLOCK, c = i % BLOCK;                                                                 \
+        if (c < (count + CHUNK - 1) / CHUNK * CHUNK)                                                             \
+          xs[i] = c < count && row0 + r < p.rows                                                                 \
+                      ? staged(FORMAT, float(x[ulong(row0 + r) * p.columns + k0 + c]), c)                        \
+                      : bfloat(0.0f);                                                                            \
+      }                                                                                                          \
+      threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
+      if (FORMAT == AFFINE_4 || FORMAT == AFFINE_8) {                                                            \
+        for (uint r = 0; r < ROWS; r++)                                                                          \
+          stage_sums(FORMAT, xs + r * BLOCK, sums + r * (BLOCK / CHUNK), count / CHUNK, tid, 256);               \
+        threadgroup_barrier(mem_flags::mem_threadgroup);                                                         \
+      }                                                                                                          \
+      if (first < outputs)                                                                                       \
+        matvec_block<FORMAT, OUTPUTS, ROWS>(codes, scales, biases, first, outputs, k0, count, p.columns,         \
+                                            p.group_size, xs, sums, BLOCK, lane, acc);                           \
+    }                                                                                                            \
+    MATVEC_STORE(T, OUTPUTS, ROWS, row0)                                                                         \
+  }
+
+#define MATVECS(FORMAT_NAME, FORMAT, OUT_NAME, T)                          \
+  MATVEC(matvec_##FORMAT_NAME##_##OUT_NAME##_o1_r1, FORMAT, T, 1, 1, 4096) \
+  MATVEC(matvec_##FORMAT_NAME##_##OUT_NAME##_o2_r1, FORMAT, T, 2, 1, 4096) \
+  MATVEC(matvec_##FORMAT_NAME##_##OUT_NAME##_o4_r1, FORMAT, T, 4, 1, 4096) \
+  MATVEC(matvec_##FORMAT_NAME##_##OUT_NAME##_o4_r2, FORMAT, T, 4, 2, 2048) \
+  MATVEC(matvec_##FORMAT_NAME##_##OUT_NAME##_o2_r4, FORMAT, T, 2, 4, 1024) \
+  MATVEC(matvec_##FORMAT_NAME##_##OUT_NAME##_o2_r8, FORMAT, T, 2, 8, 512)
+MATVECS(q4, AFFINE_4, bf16, bfloat)
+MATVECS(q4, AFFINE_4, f32, float)
+MATVECS(q8, AFFINE_8, bf16, bfloat)
+MATVECS(q8, AFFINE_8, f32, float)
+MATVEC(matvec_bf16_bf16_o1_r1, DENSE_BF16, bfloat, 1, 1, 4096)
+MATVEC(matvec_bf16_bf16_o2_r8, DENSE_BF16, bfloat, 2, 8, 512)
+MATVEC(matvec_bf16_f32_o1_r1, DENSE_BF16, float, 1, 1, 4096)
+MATVEC(matvec_bf16_f32_o2_r8, DENSE_BF16, float, 2, 8, 512)
+MATVEC(matvec_f32_bf16_o1_r1, DENSE_F32, bfloat, 1, 1, 4096)
+MATVEC(matvec_f32_bf16_o2_r8, DENSE_F32, bfloat, 2, 8, 512)
+MATVEC(matvec_f32_f32_o1_r1, DENSE_F32, float, 1, 1, 4096)
+MATVEC(matvec_f32_f32_o2_r8, DENSE_F32, float, 2, 8, 512)
+
+// The same for one row, with the residual add and the RMSNorm of its input done by every threadgroup itself, in
+// add_norm's order: x + branch -> x_out and its norm -> n, both written by the first threadgroup, then the products.
+// x, x_out [columns] fp32, different buffers; branch [columns] bf16; gain [columns] fp32; n [columns] bf16;
+// columns at most 4096. Grid and threads as above.
+#define NORM_MATVEC(NAME, FORMAT, T, OUTPUTS)                                                                    \
+  [[max_total_threads_per_threadgroup(256)]] kernel void NAME(                                                   \
+      MATRIX(0, 0, 1, 2), MATRIX(1, 3, 4, 5), MATRIX(2, 6, 7, 8), MATRIX(3, 9, 10, 11), device const float* x [[buffer(12)]],              \
+      device T* out_0 [[buffer(13)]], device T* out_1 [[buffer(14)]], device T* out_2 [[buffer(15)]],            \
+      device T* out_3 [[buffer(16)]], constant MatvecParams& p [[buffer(17)]],                                   \
+      device const bfloat* branch [[buffer(18)]], device const float* gain [[buffer(19)]],                       \
+      device float* x_out [[buffer(20)]], device bfloat* n [[buffer(21)]],                                       \
+      uint2 group [[threadgroup_position_in_grid]], uint tid [[thread_index_in_threadgroup]],                    \
+      uint lane [[thread_index_in_simdgroup]], uint sg [[simdgroup_index_in_threadgroup]]) {                     \
+    threadgroup bfloat xs[FUSED_COLUMNS];                                                                        \
+    threadgroup float sums[FUSED_COLUMNS / CHUNK];                                                               \
+    threadgroup float partial[SIMD];                                                                             \
+    uint first, outputs;                                                                                         \
+    const uint which = matrix_of(p, group.x, MATVEC_SIMDGROUPS * OUTPUTS, first, outputs);                       \
+    first += sg * OUTPUTS;                                                                                       \
+    device const uint* codes = CHOSEN(codes);                                                                    \
+    device const bfloat* scales = CHOSEN(scales);                                                                \
+    device const bfloat* biases = CHOSEN(biases);                                                                \
+    device T* out = CHOSEN(out);                                                                                 \
+    const bool has_branch = p.has_branch != 0;                                                                   \
+    const float scale = residual_scale(x, branch, has_branch, p.columns, p.eps, partial, tid, lane, sg);         \
+    for (uint c = tid; c < p.columns; c += NORM_THREADS) {                                                       \
+      const float v = has_branch ? x[c] + float(branch[c]) : x[c];                                               \
+      const bfloat normed = bfloat(v * scale * gain[c]);                                                         \
+      if (group.x == 0) {                                                                                        \
+        x_out[c] = v;                                                                                            \
+        n[c] = normed;                                                                                           \
+      }                                                                                                          \
+      xs[c] = staged(FORMAT, float(normed), c);                                                                  \
+    }                                                                                                            \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                             \
+    stage_sums(FORMAT, xs, sums, p.columns / CHUNK, tid, 256);                                                   \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                             \
+    float acc[OUTPUTS];                                                                                          \
+    for (uint i = 0; i < OUTPUTS; i++) acc[i] = 0.0f;                                                            \
+    if (first < outputs)                                                                                         \
+      matvec_block<FORMAT, OUTPUTS, 1>(codes, scales, biases, first, outputs, 0, p.columns, p.columns,           \
+                                       p.group_size, xs, sums, FUSED_COLUMNS, lane, acc);                        \
+    MATVEC_STORE(T, OUTPUTS, 1, 0)                                                                               \
+  }
+NORM_MATVEC(norm_matvec_q4_bf16_o4, AFFINE_4, bfloat, 4)
+NORM_MATVEC(norm_matvec_q4_bf16_o2, AFFINE_4, bfloat, 2)
+NORM_MATVEC(norm_matvec_q4_f32_o4, AFFINE_4, float, 4)
+NORM_MATVEC(norm_matvec_q8_f32_o1, AFFINE_8, float, 1)
+
+// ---------------------------------------------------------------------------------------------------------------
+// Prefill: matrix times many rows.
+
+struct GemmParams {
+  uint columns;
+  uint group_size;
+  uint outputs;
+  uint rows;
+};
+
+// out[r] = matrix * x[r]. codes, scales, biases (dense: codes alone); x [rows, columns] bf16; out [rows, outputs] T.
+// A threadgroup of 4 simdgroups, SM by SN, each of 8 FM rows by 8 FN outputs: tiles of 8 FM SM by 8 FN SN.
+// Grid (ceil(outputs / tile outputs), ceil(rows / tile rows)) of 128 threads.
+#define GEMM(NAME, FORMAT, W, T, SM, SN, FM, FN)                                                               \
+  [[max_total_threads_per_threadgroup(128)]] kernel void NAME(                                               \
+      device const uint* codes [[buffer(0)]], device const bfloat* scales [[buffer(1)]],                     \
+      device const bfloat* biases [[buffer(2)]], device const bfloat* x [[buffer(3)]],                       \
+      device T* out [[buffer(4)]], constant GemmParams& p [[buffer(5)]],                                     \
+      uint2 group [[threadgroup_position_in_grid]], uint tid [[thread_index_in_threadgroup]],                \
+      uint lane [[thread_index_in_simdgroup]], uint sg [[simdgroup_index_in_threadgroup]]) {                 \
+    threadgroup W xs[8 * FM * SM * TILE_STRIDE];                                                             \
+    threadgroup W ws[8 * FN * SN * TILE_STRIDE];                                                             \
+    threadgroup float strips[4 * 64 * FN];                                                                   \
+    threadgroup uint source[8 * FM * SM];                                                                    \
+    const uint row0 = group.y * (8 * FM * SM), first = group.x * (8 * FN * SN);                              \
+    const uint m = sg / SN * (8 * FM), n = sg % SN * (8 * FN);                                               \
+    if (tid < 8 * FM * SM) source[tid] = row0 + tid < p.rows ? row0 + tid : NO_ROW;                          \
+    simdgroup_matrix<float, 8, 8> acc[FM * FN];                                                              \
+    for (uint i = 0; i < FM * FN; i++) acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);             \
+    for (uint k0 = 0; k0 < p.columns; k0 += TILE_COLUMNS) {                                                  \
+      threadgroup_barrier(mem_flags::mem_threadgroup);                                                       \
+      stage_rows<W, 8 * FM * SM>(x, source, xs, p.columns, k0, tid);                                         \
+      stage_weights<FORMAT, W, 8 * FN * SN>(codes, scales, biases, ws, 0, first, p.outputs, p.columns,       \
+                                            p.group_size, k0, tid);                                          \
+      threadgroup_barrier(mem_flags::mem_threadgroup);                                                       \
+      multiply_tiles<W, FM, FN>(xs + m * TILE_STRIDE, ws + n * TILE_STRIDE, acc);                            \
+    }                                                                                                        \
+    threadgroup float* strip = strips + sg * (64 * FN);                                                      \
+    for (uint i = 0; i < FM; i++) {                                                                          \
+      spread<FN>(acc + i * FN, strip);                                                                       \
+      for (uint e = lane; e < 64 * FN; e += SIMD) {                                                          \
+        const uint row = row0 + m + 8 * i + e / (8 * FN), output = first + n + e % (8 * FN);                 \
+        if (row < p.rows && output < p.outputs) out[ulong(row) * p.outputs + output] = T(strip[e]);          \
+      }                                                                                                      \
+    }                                                                                                        \
+  }
+#define GEMMS(FORMAT_NAME, FORMAT, W)                                   \
+  GEMM(gemm_##FORMAT_NAME##_bf16_m64, FORMAT, W, bfloat, 2, 2, 4, 4)    \
+  GEMM(gemm_##FORMAT_NAME##_f32_m64, FORMAT, W, float, 2, 2, 4, 4)      \
+  GEMM(gemm_##FORMAT_NAME##_bf16_m16, FORMAT, W, bfloat, 1, 4, 2, 2)    \
+  GEMM(gemm_##FORMAT_NAME##_f32_m16, FORMAT, W, float, 1, 4, 2, 2)
+GEMMS(q4, AFFINE_4, bfloat)
+GEMMS(q8, AFFINE_8, bfloat)
+GEMMS(bf16, DENSE_BF16, bfloat)
+GEMMS(f32, DENSE_F32, float)

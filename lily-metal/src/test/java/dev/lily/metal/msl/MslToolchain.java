@@ -1,0 +1,255 @@
+package dev.lily.metal.msl;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+
+/** clang as a Metal compiler: preprocesses, checks and builds the kernels for the CPU. */
+public final class MslToolchain {
+  /** The kernels' source files, one per operation family, without {@code .metal}. */
+  static final List<String> FAMILIES =
+      List.of("elementwise", "norm", "matmul", "delta_rule", "attention", "experts", "sampling");
+
+  private static final List<String> NAMES = List.of("clang++-19", "clang++-20", "clang++");
+  private static final int LEAST_VERSION = 19;
+  private static final Path NATIVE = Path.of("src/test/native/msl");
+  private static final Path TRANSLATOR = Path.of("src/test/java/dev/lily/metal/msl");
+
+  private final String clang;
+  private final Path work;
+
+  private MslToolchain(String clang, Path work) {
+    this.clang = clang;
+    this.work = work;
+  }
+
+  /** What a process printed and how it ended. */
+  record Outcome(int status, String output) {
+    boolean succeeded() {
+      return status == 0;
+    }
+  }
+
+  /**
+   * @param work directory for intermediate files
+   * @return empty if no clang of version 19 or newer is installed
+   */
+  public static Optional<MslToolchain> find(Path work) {
+    for (String name : NAMES) {
+      try {
+        Outcome version = run(List.of(name, "-dumpversion"));
+        if (version.succeeded()
+            && Integer.parseInt(version.output().strip().split("\\.", 2)[0]) >= LEAST_VERSION) {
+          return Optional.of(new MslToolchain(name, work));
+        }
+      } catch (UncheckedIOException e) {
+        continue; // not installed
+      }
+    }
+    return Optional.empty();
+  }
+
+  /** A kernel source with the common part before it, as it is given to Metal. */
+  public static String source(String family) {
+    return "#line 1 \"common.metal\"\n"
+        + resource("common")
+        + "#line 1 \""
+        + family
+        + ".metal\"\n"
+        + resource(family);
+  }
+
+  private static String resource(String family) {
+    String name = "/dev/lily/metal/kernels/" + family + ".metal";
+    try (InputStream in = MslToolchain.class.getResourceAsStream(name)) {
+      return new String(Objects.requireNonNull(in, name).readAllBytes(), StandardCharsets.UTF_8);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  /** Runs the preprocessor over a source. */
+  MslTranslator preprocess(String name, String source) {
+    Path in = write(name + ".metal", source);
+    Path out = work.resolve(name + ".ii");
+    List<String> command =
+        List.of(
+            clang,
+            "-E",
+            "-x",
+            "c++",
+            "-std=c++20",
+            "-nostdinc",
+            "-nostdinc++",
+            "-I",
+            NATIVE.resolve("stubs").toString(),
+            "-D__METAL_VERSION__=310",
+            in.toString(),
+            "-o",
+            out.toString());
+    Outcome outcome = run(command);
+    if (!outcome.succeeded()) {
+      throw new IllegalStateException(outcome.output());
+    }
+    return new MslTranslator(read(out));
+  }
+
+  /** Type check; the output holds every complaint. */
+  Outcome check(String name, String source) {
+    MslTranslator translator = preprocess(name, source);
+    List<String> violations = translator.violations();
+    if (!violations.isEmpty()) {
+      return new Outcome(1, String.join("\n", violations));
+    }
+    Path file = write(name + ".check.cpp", translator.toCheck());
+    List<String> command = new ArrayList<>(List.of(clang, "-fsyntax-only"));
+    command.addAll(warnings());
+    command.addAll(List.of("-Werror", "-nostdinc", "-nostdinc++"));
+    command.addAll(language(file));
+    return run(command);
+  }
+
+  private static List<String> warnings() {
+    return List.of(
+        "-Wall",
+        "-Wextra",
+        "-Wshadow",
+        "-Wconversion",
+        "-Wno-unused-function",
+        "-Wno-tautological-compare",
+        "-Wno-unused-const-variable",
+        "-Wno-unknown-pragmas",
+        "-Wno-sign-conversion",
+        "-Wno-implicit-int-float-conversion",
+        "-Wno-ignored-attributes",
+        "-Wno-duplicate-decl-specifier",
+        "-Wno-c99-extensions");
+  }
+
+  private static List<String> language(Path file) {
+    return List.of(
+        "-x",
+        "c++",
+        "-std=c++20",
+        "-I",
+        NATIVE.resolve("include").toString(),
+        "-I",
+        NATIVE.toString(),
+        file.toString());
+  }
+
+  /**
+   * Builds all kernels and the runtime into one library (see {@code lily_kernel_abi.h}).
+   *
+   * @return the library; an existing one is reused if it was built from the same sources
+   */
+  public Path buildLibrary() {
+    return build("lily-kernels", FAMILIES.stream().map(f -> new Unit(f, source(f))).toList());
+  }
+
+  record Unit(String name, String source) {}
+
+  private static void appendFiles(Path directory, String pattern, StringBuilder to) {
+    try (Stream<Path> files = Files.walk(directory)) {
+      files.filter(f -> f.toString().matches(pattern)).sorted().forEach(f -> to.append(read(f)));
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  Path build(String library, List<Unit> units) {
+    Path target = work.resolve("lib" + library + ".so");
+    StringBuilder everything = new StringBuilder();
+    units.forEach(unit -> everything.append(unit.source()));
+    appendFiles(NATIVE, ".*\\.(h|cpp)", everything);
+    appendFiles(TRANSLATOR, ".*/Msl\\w+\\.java", everything);
+    Path stamp = work.resolve(library + ".stamp");
+    String digest =
+        Integer.toHexString(everything.toString().hashCode()) + "-" + everything.length();
+    if (Files.exists(target) && Files.exists(stamp) && read(stamp).equals(digest)) {
+      return target;
+    }
+    List<String> objects = new ArrayList<>(units.parallelStream().map(this::compile).toList());
+    objects.add(
+        compile(
+            NATIVE.resolve("runtime.cpp"),
+            List.of("-O2", "-Wno-ignored-attributes", "-Wno-psabi")));
+    List<String> link = new ArrayList<>(List.of(clang, "-shared", "-o", target.toString()));
+    link.addAll(objects);
+    require(run(link));
+    write(library + ".stamp", digest);
+    return target;
+  }
+
+  // No vectorisation, so that each access in the source is one traced access of its own size.
+  private String compile(Unit unit) {
+    return compile(
+        write(unit.name() + ".run.cpp", preprocess(unit.name(), unit.source()).toRun()),
+        List.of(
+            "-O1",
+            "-fno-vectorize",
+            "-fno-slp-vectorize",
+            "-ffp-contract=off",
+            "-fsanitize-coverage=func,trace-loads,trace-stores",
+            "-w"));
+  }
+
+  private String compile(Path file, List<String> options) {
+    Path object = work.resolve(file.getFileName() + ".o");
+    List<String> command =
+        new ArrayList<>(List.of(clang, "-c", "-g1", "-fPIC", "-o", object.toString()));
+    command.addAll(options);
+    command.addAll(language(file));
+    require(run(command));
+    return object.toString();
+  }
+
+  private static void require(Outcome outcome) {
+    if (!outcome.succeeded()) {
+      throw new IllegalStateException(outcome.output());
+    }
+  }
+
+  private Path write(String name, String content) {
+    try {
+      Files.createDirectories(work);
+      return Files.writeString(work.resolve(name), content);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static String read(Path file) {
+    try {
+      return Files.readString(file);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static Outcome run(List<String> command) {
+    try {
+      Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+      String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+      if (!process.waitFor(5, TimeUnit.MINUTES)) {
+        process.destroyForcibly();
+        return new Outcome(-1, "did not end: " + command);
+      }
+      return new Outcome(process.exitValue(), output);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      return new Outcome(-1, "interrupted");
+    }
+  }
+}

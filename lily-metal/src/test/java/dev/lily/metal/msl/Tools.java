@@ -1,0 +1,36 @@
+package dev.lily.metal.msl;
+
+import java.nio.file.Path;
+import java.util.Optional;
+import org.junit.jupiter.api.Assumptions;
+
+/** The toolchain and the built kernels, or a visible skip where clang is missing. */
+final class Tools {
+  /** Where a missing tool fails the build instead of skipping the tests. */
+  private static final String REQUIRED = "LILY_REQUIRE_METAL_TOOLS";
+
+  private static final Optional<MslToolchain> TOOLCHAIN =
+      MslToolchain.find(Path.of("target", "msl"));
+
+  private Tools() {}
+
+  static MslToolchain toolchain() {
+    if (TOOLCHAIN.isEmpty()) {
+      String reason = "clang 19 or newer is not installed; the Metal kernels are not checked";
+      if (Boolean.parseBoolean(System.getenv(REQUIRED))) {
+        throw new AssertionError(reason + " although " + REQUIRED + " is set");
+      }
+      Assumptions.abort(reason);
+    }
+    return TOOLCHAIN.get();
+  }
+
+  static CpuKernels kernels() {
+    toolchain();
+    return Built.KERNELS;
+  }
+
+  private static final class Built {
+    static final CpuKernels KERNELS = CpuKernels.load(toolchain().buildLibrary());
+  }
+}

@@ -1,0 +1,68 @@
+package dev.lily.spring.actuate;
+
+import dev.lily.engine.EngineStats;
+import dev.lily.engine.LilyEngine;
+import io.micrometer.core.instrument.FunctionCounter;
+import io.micrometer.core.instrument.Gauge;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.binder.MeterBinder;
+import java.util.function.Supplier;
+import java.util.function.ToDoubleFunction;
+
+/**
+ * Meters from the engine's counters: {@code lily.requests} by {@code outcome}, {@code lily.tokens}
+ * by {@code type}, {@code lily.steps}, {@code lily.queue.size}, {@code lily.sessions.active} and
+ * {@code lily.kv.pages} by {@code state}.
+ */
+public final class LilyMeterBinder implements MeterBinder {
+
+  private final Supplier<EngineStats> stats;
+
+  public LilyMeterBinder(LilyEngine engine) {
+    this(engine::stats);
+  }
+
+  LilyMeterBinder(Supplier<EngineStats> stats) {
+    this.stats = stats;
+  }
+
+  @Override
+  public void bindTo(MeterRegistry registry) {
+    String requests = "Requests by how they ended; rejected ones never entered the queue";
+    counter(registry, "lily.requests", "outcome", "completed", requests, EngineStats::completed);
+    counter(registry, "lily.requests", "outcome", "cancelled", requests, EngineStats::cancelled);
+    counter(registry, "lily.requests", "outcome", "failed", requests, EngineStats::failed);
+    counter(registry, "lily.requests", "outcome", "rejected", requests, EngineStats::rejected);
+    String tokens = "Tokens read and generated; cached ones are part of the prompt's";
+    counter(registry, "lily.tokens", "type", "prompt", tokens, EngineStats::promptTokens);
+    counter(registry, "lily.tokens", "type", "cached", tokens, EngineStats::cachedTokens);
+    counter(registry, "lily.tokens", "type", "generated", tokens, EngineStats::generatedTokens);
+    FunctionCounter.builder("lily.steps", stats, supplier -> supplier.get().steps())
+        .description("Passes submitted to the device")
+        .register(registry);
+    gauge("lily.queue.size", "Requests waiting", EngineStats::queued).register(registry);
+    gauge("lily.sessions.active", "Requests being served", EngineStats::running).register(registry);
+    String pages = "Pages of the KV cache";
+    gauge("lily.kv.pages", pages, EngineStats::kvPagesUsed).tag("state", "used").register(registry);
+    gauge("lily.kv.pages", pages, EngineStats::kvPages).tag("state", "total").register(registry);
+  }
+
+  private void counter(
+      MeterRegistry registry,
+      String name,
+      String tag,
+      String value,
+      String description,
+      ToDoubleFunction<EngineStats> count) {
+    FunctionCounter.builder(name, stats, supplier -> count.applyAsDouble(supplier.get()))
+        .tag(tag, value)
+        .description(description)
+        .register(registry);
+  }
+
+  private Gauge.Builder<Supplier<EngineStats>> gauge(
+      String name, String description, ToDoubleFunction<EngineStats> value) {
+    return Gauge.builder(name, stats, supplier -> value.applyAsDouble(supplier.get()))
+        .description(description);
+  }
+}

@@ -1,0 +1,20 @@
+package dev.lily.spring.autoconfigure;
+
+import dev.lily.engine.backend.BackendException;
+import org.springframework.boot.diagnostics.AbstractFailureAnalyzer;
+import org.springframework.boot.diagnostics.FailureAnalysis;
+
+/** Advises where no back end can run the model, or the wanted one cannot. */
+final class BackendFailureAnalyzer extends AbstractFailureAnalyzer<BackendException> {
+
+  @Override
+  protected FailureAnalysis analyze(Throwable rootFailure, BackendException cause) {
+    String action =
+        "Check lily.backend (auto takes the best available back end), lily.cpu.kernels and"
+            + " lily.cpu.threads.";
+    return new FailureAnalysis(
+        "Lily cannot open its back end. " + cause.getMessage(),
+        VectorModule.isPresent() ? action : action + " " + VectorModule.ADVICE,
+        cause);
+  }
+}

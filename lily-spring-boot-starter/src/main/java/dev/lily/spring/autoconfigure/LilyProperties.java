@@ -1,0 +1,92 @@
+package dev.lily.spring.autoconfigure;
+
+import java.time.Duration;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+import org.springframework.boot.context.properties.ConfigurationProperties;
+import org.springframework.boot.context.properties.bind.DefaultValue;
+import org.springframework.util.unit.DataSize;
+
+/**
+ * Properties of Lily. {@link PropertyMapper} validates them and turns them into options.
+ *
+ * @param model Directory of the checkpoint, with config.json and the safetensors files. Required. A
+ *     leading ~/ is the home directory.
+ * @param backend Back end that computes: auto takes the best available one, or name one (cpu,
+ *     metal).
+ * @param contextLength Most tokens of one conversation, prompt and answer together. By default the
+ *     model's own limit, at most 32768, or less if memory does not allow it.
+ * @param maxSessions Requests served at the same time. More wait in the queue.
+ * @param queueLimit Most requests waiting. Further ones are refused at once.
+ * @param prefillChunk Most prompt tokens computed in one pass. Cancellation and other sessions wait
+ *     at most that long.
+ * @param memoryLimit Most memory for weights, states and scratch. By default what the device
+ *     allows.
+ * @param stallTimeout A stream whose consumer takes nothing for this long is ended with an error.
+ * @param shutdownGrace How long running answers may go on when the application stops. Keep it below
+ *     spring.lifecycle.timeout-per-shutdown-phase.
+ * @param cpu The CPU back end.
+ * @param chat Defaults of chat requests.
+ */
+@ConfigurationProperties(LilyProperties.PREFIX)
+public record LilyProperties(
+    @Nullable String model,
+    @DefaultValue("auto") String backend,
+    @Nullable Integer contextLength,
+    @DefaultValue("8") int maxSessions,
+    @DefaultValue("64") int queueLimit,
+    @DefaultValue("256") int prefillChunk,
+    @Nullable DataSize memoryLimit,
+    @DefaultValue("60s") Duration stallTimeout,
+    @DefaultValue("20s") Duration shutdownGrace,
+    @DefaultValue Cpu cpu,
+    @DefaultValue Chat chat) {
+
+  static final String PREFIX = "lily";
+
+  /**
+   * The CPU back end.
+   *
+   * @param threads Compute threads of the CPU back end. 0 takes as many as the machine has cores.
+   * @param kernels Kernel family of the CPU back end: auto, vector (fails without the incubator
+   *     module jdk.incubator.vector) or scalar.
+   */
+  public record Cpu(@DefaultValue("0") int threads, @DefaultValue("auto") String kernels) {}
+
+  /**
+   * Defaults of chat requests. What is unset falls to the profile of the mode, then to the
+   * checkpoint's generation_config.json.
+   *
+   * @param temperature Sampling temperature. 0 always takes the likeliest token.
+   * @param topP Keeps the smallest set of likeliest tokens whose probability reaches this, 0 to 1.
+   * @param topK Keeps this many likeliest tokens. 0 turns it off.
+   * @param minP Drops tokens less likely than this share of the likeliest one, 0 to 1.
+   * @param presencePenalty Subtracted from the logit of each token already generated, -2 to 2.
+   * @param frequencyPenalty Subtracted for each time a token was already generated, -2 to 2.
+   * @param repetitionPenalty Weakens tokens of the prompt and the answer so far, above 0 to 10. 1
+   *     turns it off.
+   * @param maxTokens Most tokens of an answer, reasoning included. By default what the context
+   *     leaves.
+   * @param minTokens The answer does not end before this many tokens.
+   * @param seed Makes answers repeatable on one back end.
+   * @param stop Texts before which the answer ends, at most 16.
+   * @param thinking Whether the model reasons before it answers. By default it does.
+   * @param preserveThinking Whether the reasoning of earlier turns stays in the prompt.
+   * @param timeout Most time for one answer, from submission to its end. By default unlimited.
+   */
+  public record Chat(
+      @Nullable Double temperature,
+      @Nullable Double topP,
+      @Nullable Integer topK,
+      @Nullable Double minP,
+      @Nullable Double presencePenalty,
+      @Nullable Double frequencyPenalty,
+      @Nullable Double repetitionPenalty,
+      @Nullable Integer maxTokens,
+      @Nullable Integer minTokens,
+      @Nullable Long seed,
+      @Nullable List<String> stop,
+      @Nullable Boolean thinking,
+      @Nullable Boolean preserveThinking,
+      @Nullable Duration timeout) {}
+}

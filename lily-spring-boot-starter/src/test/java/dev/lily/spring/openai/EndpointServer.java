@@ -1,0 +1,126 @@
+package dev.lily.spring.openai;
+
+import dev.lily.engine.LilyEngine;
+import dev.lily.engine.generation.Timings;
+import dev.lily.engine.generation.Usage;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.springframework.http.MediaType;
+import org.springframework.http.server.reactive.HttpHandler;
+import org.springframework.http.server.reactive.ReactorHttpHandlerAdapter;
+import org.springframework.test.web.reactive.server.WebTestClient;
+import org.springframework.web.reactive.function.server.RouterFunctions;
+import reactor.core.scheduler.Scheduler;
+import reactor.core.scheduler.Schedulers;
+import reactor.netty.DisposableServer;
+import reactor.netty.http.server.HttpServer;
+import tools.jackson.databind.JsonNode;
+
+/** The endpoint over a scripted engine, on a real server at a loopback port. */
+final class EndpointServer implements AutoCloseable {
+  static final String MODEL = "nano";
+  static final long CREATED = 1_750_000_000;
+  static final String SCHEDULER = "endpoint";
+
+  record Recorded(Usage usage, Timings timings) {}
+
+  final List<Recorded> recorded = new CopyOnWriteArrayList<>();
+  private final Scheduler scheduler = Schedulers.newBoundedElastic(4, 100, SCHEDULER);
+  private final DisposableServer server;
+  private final GenerationSubmitter engine;
+
+  private EndpointServer(String model, GenerationSubmitter engine, OpenAiOptions options) {
+    this.engine = engine;
+    HttpHandler handler =
+        RouterFunctions.toHttpHandler(
+            OpenAiEndpoint.routes(
+                model,
+                engine,
+                options,
+                (usage, timings) -> recorded.add(new Recorded(usage, timings)),
+                scheduler,
+                () -> Instant.ofEpochSecond(CREATED)));
+    server =
+        HttpServer.create()
+            .host("127.0.0.1")
+            .port(0)
+            .handle(new ReactorHttpHandlerAdapter(handler))
+            .bindNow();
+  }
+
+  static EndpointServer over(ScriptedEngine engine, OpenAiOptions options) {
+    return new EndpointServer(MODEL, engine, options);
+  }
+
+  static EndpointServer over(LilyEngine engine, OpenAiOptions options) {
+    return new EndpointServer(engine.model().name(), engine::submit, options);
+  }
+
+  /** The scripted engine. */
+  ScriptedEngine engine() {
+    return (ScriptedEngine) engine;
+  }
+
+  int port() {
+    return server.port();
+  }
+
+  WebTestClient client() {
+    return WebTestClient.bindToServer()
+        .baseUrl("http://127.0.0.1:" + port())
+        .responseTimeout(Duration.ofMinutes(2))
+        .codecs(codecs -> codecs.defaultCodecs().maxInMemorySize(1 << 24))
+        .build();
+  }
+
+  /** Posts a chat completion; single quotes may stand for double ones. */
+  WebTestClient.ResponseSpec post(String body) {
+    return postExactly(body.replace('\'', '"'));
+  }
+
+  WebTestClient.ResponseSpec postExactly(String body) {
+    return client()
+        .post()
+        .uri("/v1/chat/completions")
+        .contentType(MediaType.APPLICATION_JSON)
+        .bodyValue(body)
+        .exchange();
+  }
+
+  /** The whole answer to a chat completion. */
+  JsonNode answer(String body) {
+    return Json.read(text(post(body).expectStatus().isOk()));
+  }
+
+  /** The events of the answer to a chat completion. */
+  SentEvents events(String body) {
+    return SentEvents.of(
+        text(
+            post(body)
+                .expectStatus()
+                .isOk()
+                .expectHeader()
+                .contentType(MediaType.TEXT_EVENT_STREAM)));
+  }
+
+  private static String text(WebTestClient.ResponseSpec response) {
+    byte[] body = response.expectBody().returnResult().getResponseBodyContent();
+    return new String(body, StandardCharsets.UTF_8);
+  }
+
+  RawConnection connect() throws IOException {
+    return new RawConnection(new Socket(InetAddress.getLoopbackAddress(), port()));
+  }
+
+  @Override
+  public void close() {
+    server.disposeNow();
+    scheduler.disposeGracefully().block(Duration.ofSeconds(5));
+  }
+}
