@@ -48,6 +48,16 @@ final class Lanes {
   private Lanes() {}
 
   /**
+   * An offset that the compiler does not see through. It splits a loop in two to check computed
+   * long offsets beforehand, which costs short loops more than a check in every step.
+   *
+   * @param offset not negative
+   */
+  static long opaque(int offset) {
+    return (long) offset & Integer.MAX_VALUE;
+  }
+
+  /**
    * The sum of a stored vector in a fixed order, halves onto halves; {@code reduceLanes} leaves the
    * order to whoever compiles it.
    */

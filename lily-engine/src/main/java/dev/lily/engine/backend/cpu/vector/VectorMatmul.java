@@ -104,12 +104,16 @@ final class VectorMatmul implements MatmulKernels {
     int reciprocal = TileUnpacker.reciprocal(matrix.groupSize() / PackedDot.STEP_COLUMNS);
     TileUnpacker.groups(matrix, index, from, outputs, tile, groups);
     int y = output.offset(row) + from;
-    for (int o = 0; o < outputs; o++) {
-      PackedDot.sum(
+    for (int o = 0; o < outputs; o += 2) {
+      // An odd one out is computed twice.
+      int other = Math.min(1, outputs - 1 - o);
+      PackedDot.two(
           matrix.codes(),
           matrix.codeOffset(index, from + o),
+          (long) other * columns / 2,
           tile,
           groups + o * perRow,
+          other * perRow,
           outputs * perRow,
           reciprocal,
           steps,
@@ -118,6 +122,7 @@ final class VectorMatmul implements MatmulKernels {
           tile,
           sums);
       output.values()[y + o] = Lanes.sum(tile, sums);
+      output.values()[y + o + other] = Lanes.sum(tile, sums + LANES);
     }
   }
 
