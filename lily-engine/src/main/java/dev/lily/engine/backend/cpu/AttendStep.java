@@ -1,6 +1,7 @@
 package dev.lily.engine.backend.cpu;
 
 import dev.lily.engine.backend.AttentionOperands;
+import dev.lily.engine.backend.BackendException;
 import dev.lily.engine.backend.ModelShape;
 import dev.lily.engine.backend.PassLimits;
 import dev.lily.engine.backend.RowPlan;
@@ -32,6 +33,7 @@ final class AttendStep {
   private final int[] tileRow;
   private final int[] tileRows;
   private final int spanTokens;
+  private final int maxPositions;
   private final Tiles tiles = new Tiles();
   private final Split split = new Split();
   private final Merge merge = new Merge();
@@ -44,6 +46,7 @@ final class AttendStep {
     this.pages = pages;
     int heads = shape.numAttentionHeads();
     spanTokens = spanTokens(pages.pageTokens());
+    maxPositions = limits.maxPositions();
     int workers = compute.pool().numWorkers();
     spans = new AttentionSpan[workers];
     running = new float[workers][];
@@ -73,6 +76,13 @@ final class AttendStep {
     return SPLIT_ROWS * maxSpans * shape.numAttentionHeads() * partialElements(shape.headDim());
   }
 
+  /** fp32 elements of scratch that each thread has. */
+  static long elementsPerWorker(ModelShape shape) {
+    long partial = shape.numAttentionHeads() * partialElements(shape.headDim());
+    long scores = (long) shape.numAttentionHeads() * (SPAN_TOKENS + KeyValuePages.TOKEN_UNIT);
+    return (TILE_ROWS + 1) * partial + scores;
+  }
+
   private static long numSpans(long positions, int spanTokens) {
     return (positions + spanTokens - 1) / spanTokens;
   }
@@ -94,6 +104,11 @@ final class AttendStep {
         tileRow[numTiles] = plan.firstRow(s) + r;
         tileRows[numTiles++] = Math.min(TILE_ROWS, rows - r);
       }
+    }
+    if (longest > maxPositions) {
+      throw new BackendException(
+          "A sequence of %d tokens exceeds the %d that the state was opened for"
+              .formatted(longest, maxPositions));
     }
     int numSpans = Compute.ceilDiv(longest, spanTokens);
     if (plan.numRows() <= SPLIT_ROWS && numSpans > 1) {

@@ -17,6 +17,8 @@ import dev.lily.engine.backend.cpu.kernel.CpuMatrix;
 import dev.lily.engine.backend.cpu.kernel.CpuTensor;
 import dev.lily.engine.backend.cpu.kernel.WorkerPool;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
 
 /**
  * The processor as a device. Weights stay in the checkpoint's mapping, activations are fp32 arrays
@@ -26,6 +28,7 @@ final class CpuBackend implements Backend {
   private final CpuKernels kernels;
   private final WorkerPool pool;
   private final DeviceInfo device;
+  private final List<CpuState> states = new ArrayList<>();
   private int widestMatrix;
 
   CpuBackend(CpuKernels kernels, int threads, DeviceInfo device) {
@@ -89,12 +92,15 @@ final class CpuBackend implements Backend {
 
   @Override
   public long workspaceBytes(ModelShape shape, PassLimits limits) {
-    long columns = maxColumns(shape);
+    int columns = maxColumns(shape);
     long elements =
-        limits.maxRows() * (columns + ExpertsStep.elementsPerRow(shape))
+        RowArrangement.scratchElements(limits.maxRows(), columns)
+            + limits.maxRows() * ExpertsStep.elementsPerRow(shape)
             + AttendStep.sharedElements(shape, limits)
             + pool.numWorkers()
-                * (kernels.matmul().tileSize((int) columns) + 8L * shape.vocabularySize());
+                * (kernels.matmul().tileSize(columns)
+                    + AttendStep.elementsPerWorker(shape)
+                    + SampleStep.elementsPerWorker(shape.vocabularySize()));
     return elements * Float.BYTES;
   }
 
@@ -102,14 +108,17 @@ final class CpuBackend implements Backend {
     int columns = Math.max(widestMatrix, shape.hiddenSize());
     columns = Math.max(columns, shape.numAttentionHeads() * shape.headDim());
     columns = Math.max(columns, shape.valueDim());
-    return Math.max(columns, shape.moeIntermediateSize());
+    columns = Math.max(columns, shape.moeIntermediateSize());
+    return Math.max(columns, shape.sharedIntermediateSize());
   }
 
   @Override
   public DeviceState openState(StateLayout layout, ModelShape shape, PassLimits limits) {
     try {
       Compute compute = new Compute(kernels, pool, maxColumns(shape), limits.maxRows());
-      return new CpuState(compute, layout, shape, limits);
+      CpuState state = new CpuState(compute, layout, shape, limits);
+      states.add(state);
+      return state;
     } catch (OutOfMemoryError | ArithmeticException e) {
       throw new BackendException(
           "State of %d MiB with scratch of %d MiB does not fit: %s. Lower the context length, the sessions or the prefill chunk, or raise -Xmx"
@@ -130,6 +139,7 @@ final class CpuBackend implements Backend {
 
   @Override
   public void close() {
+    states.forEach(CpuState::close);
     pool.close();
   }
 }

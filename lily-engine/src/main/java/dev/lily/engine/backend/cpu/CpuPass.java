@@ -84,10 +84,20 @@ final class CpuPass implements ComputePass {
     for (int r = 0; r < rows.numRows(); r++) {
       int token = rows.token(r);
       if (token == RowPlan.PREVIOUS_TOKEN) {
-        token = state.samplers()[rows.samplingSlot(rows.sequenceOf(r))].lastToken();
+        token = previousToken(rows.samplingSlot(rows.sequenceOf(r)));
       }
       rowSteps.embed(CpuMatrix.of(embedding), token, CpuTensor.values(x), r);
     }
+  }
+
+  private int previousToken(int slot) {
+    int token = slot == RowPlan.NO_SAMPLING ? -1 : state.samplers()[slot].lastToken();
+    if (token < 0) {
+      throw new BackendException(
+          "A row asks for the token that sampling slot %d chose last; it has chosen none"
+              .formatted(slot));
+    }
+    return token;
   }
 
   @Override
@@ -172,6 +182,12 @@ final class CpuPass implements ComputePass {
 
   @Override
   public void sample(Tensor logits) {
+    int vocabularySize = state.layout().vocabularySize();
+    if (logits.columns() != vocabularySize) {
+      throw new BackendException(
+          "Logits have %d columns; the state was opened for %d tokens"
+              .formatted(logits.columns(), vocabularySize));
+    }
     if (plan().numLogitRows() > 0) {
       sample.run(CpuTensor.values(logits), plan(), result());
     }

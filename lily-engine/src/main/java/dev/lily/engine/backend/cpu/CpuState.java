@@ -26,6 +26,7 @@ final class CpuState implements DeviceState {
   private final RecurrentSlots slots;
   private final SamplerState[] samplers;
   private final CpuPass pass;
+  private boolean closed;
 
   CpuState(Compute compute, StateLayout layout, ModelShape shape, PassLimits limits) {
     this.layout = layout;
@@ -118,8 +119,12 @@ final class CpuState implements DeviceState {
     samplers[slot].mask(allowed);
   }
 
+  /** Closing again does nothing. */
   @Override
   public void close() {
-    arena.close();
+    if (!closed) {
+      closed = true;
+      arena.close();
+    }
   }
 }

@@ -65,8 +65,8 @@ final class ExpertStack {
     this.gate = CpuMatrix.of(gate);
     this.up = CpuMatrix.of(up);
     this.down = CpuMatrix.of(down);
-    gateInput.set(projections.rowsFor(this.gate), hiddenSize, inputRow);
-    upInput.set(projections.rowsFor(this.up), hiddenSize, inputRow);
+    projections.showInput(this.gate, gateInput, inputRow);
+    projections.showInput(this.up, upInput, inputRow);
     gateOutput.set(gated, width, places);
     upOutput.set(raised, width, places);
     downInput.set(arrangesDown() ? arranged : gated, width, places);

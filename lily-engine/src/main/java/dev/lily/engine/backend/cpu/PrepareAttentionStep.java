@@ -1,6 +1,7 @@
 package dev.lily.engine.backend.cpu;
 
 import dev.lily.engine.backend.AttentionOperands;
+import dev.lily.engine.backend.BackendException;
 import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.backend.cpu.kernel.CpuTensor;
 import dev.lily.engine.backend.cpu.kernel.KeyValuePages;
@@ -35,6 +36,14 @@ final class PrepareAttentionStep implements WorkerPool.Task {
   void run(AttentionOperands operands, RowPlan plan) {
     this.operands = operands;
     this.plan = plan;
+    for (int s = 0; s < plan.numSequences(); s++) {
+      int tokens = plan.position(s) + plan.numRows(s);
+      if ((long) plan.pages(s).size() * pages.pageTokens() < tokens) {
+        throw new BackendException(
+            "A sequence of %d tokens has %d pages of %d tokens"
+                .formatted(tokens, plan.pages(s).size(), pages.pageTokens()));
+      }
+    }
     rotary.prepare(plan, operands.rotaryDim(), operands.ropeTheta());
     compute.pool().run(this, Compute.ceilDiv(plan.numRows(), ROWS_PER_PART));
   }

@@ -40,9 +40,9 @@ final class Projections implements WorkerPool.Task {
     return identity;
   }
 
-  /** The current input, as a matrix expects it. */
-  float[] rowsFor(CpuMatrix matrix) {
-    return arrangement.rowsFor(matrix);
+  /** Shows the current input as a matrix expects it, in an order of rows. */
+  void showInput(CpuMatrix matrix, RowView view, int[] index) {
+    arrangement.show(matrix, view, index);
   }
 
   void input(float[] x, int rows, int columns) {
@@ -74,7 +74,7 @@ final class Projections implements WorkerPool.Task {
     Product product = products[numProducts];
     product.matrix = matrix;
     product.outputs = outputs;
-    product.input.set(arrangement.rowsFor(matrix), columns, identity);
+    arrangement.show(matrix, product.input, identity);
     product.output.set(out, outStride, identity);
     product.firstPart = numProducts == 0 ? 0 : products[numProducts - 1].endPart(outputsPerPart());
     numProducts++;

@@ -1,11 +1,15 @@
 package dev.lily.engine.backend.cpu;
 
 import dev.lily.engine.backend.cpu.kernel.CpuMatrix;
+import dev.lily.engine.backend.cpu.kernel.RowView;
 import dev.lily.engine.backend.cpu.kernel.WorkerPool;
 
 /** Rows of one input in the column order that packed codes are unpacked in. */
 final class RowArrangement implements WorkerPool.Task {
   private static final int ROWS_PER_PART = 8;
+
+  // Rows of a power of two in length, one after the other, would share a few sets of the cache.
+  private static final int PADDING = 16;
 
   private final Compute compute;
   private final float[] arranged;
@@ -16,7 +20,7 @@ final class RowArrangement implements WorkerPool.Task {
 
   RowArrangement(Compute compute) {
     this.compute = compute;
-    arranged = Compute.scratch((long) compute.maxRows() * compute.maxColumns());
+    arranged = Compute.scratch(scratchElements(compute.maxRows(), compute.maxColumns()));
     source = arranged;
   }
 
@@ -28,16 +32,22 @@ final class RowArrangement implements WorkerPool.Task {
     done = false;
   }
 
-  /** The input as the matrix expects it. */
-  float[] rowsFor(CpuMatrix matrix) {
+  /** Elements of the arranged rows. */
+  static long scratchElements(int maxRows, int maxColumns) {
+    return maxRows * ((long) maxColumns + PADDING);
+  }
+
+  /** Shows the input as the matrix expects it, in an order of rows. */
+  void show(CpuMatrix matrix, RowView view, int[] index) {
     if (!compute.kernels().matmul().arranges(matrix)) {
-      return source;
+      view.set(source, columns, index);
+      return;
     }
     if (!done) {
       compute.pool().run(this, Compute.ceilDiv(rows, ROWS_PER_PART));
       done = true;
     }
-    return arranged;
+    view.set(arranged, columns + PADDING, index);
   }
 
   @Override
@@ -47,7 +57,7 @@ final class RowArrangement implements WorkerPool.Task {
       compute
           .kernels()
           .matmul()
-          .arrange(source, r * columns, columns, 0, columns, arranged, r * columns);
+          .arrange(source, r * columns, columns, 0, columns, arranged, r * (columns + PADDING));
     }
   }
 }

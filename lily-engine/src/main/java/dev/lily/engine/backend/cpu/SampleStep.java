@@ -35,6 +35,12 @@ final class SampleStep implements WorkerPool.Task {
     firstLogit = new int[maxSequences + 1];
   }
 
+  /** Scratch of a thread, in elements of four bytes. */
+  static long elementsPerWorker(int vocabularySize) {
+    // Adjusted logits; then ids, logits and 64-bit weights of the candidates.
+    return 5L * vocabularySize;
+  }
+
   /**
    * @param logits {@code [numLogitRows, vocabularySize]}
    */

@@ -1,8 +1,10 @@
 package dev.lily.engine.backend.contract;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.lily.engine.backend.AttentionOperands;
+import dev.lily.engine.backend.BackendException;
 import dev.lily.engine.backend.ModelShape;
 import dev.lily.engine.backend.PageTable;
 import dev.lily.engine.backend.RowPlan;
@@ -260,6 +262,17 @@ abstract class AttentionContract {
           .containsExactly(Arrays.copyOfRange(alone, 30 * layer.width(), 33 * layer.width()));
       assertThat(Arrays.copyOfRange(together, 3 * layer.width(), together.length))
           .containsExactly(Arrays.copyOfRange(alone, 40 * layer.width(), 60 * layer.width()));
+    }
+  }
+
+  @Test
+  void refusesASequenceThatOutgrowsItsPages() {
+    try (Layer layer = layer(4, 2, 32, 8, 16, 40)) {
+      PageTable pages = layer.pages(0, 32);
+      layer.run(pages, 0, 32);
+      assertThatThrownBy(() -> layer.run(pages, 32, 33))
+          .isInstanceOf(BackendException.class)
+          .hasMessageContaining("33");
     }
   }
 

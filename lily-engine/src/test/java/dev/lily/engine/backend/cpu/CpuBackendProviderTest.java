@@ -66,6 +66,17 @@ class CpuBackendProviderTest {
   }
 
   @Test
+  void freesItsStatesWhenItIsClosed() {
+    DeviceState state;
+    try (Backend backend = new CpuBackendProvider().open(new BackendOptions(1, "scalar"))) {
+      state = backend.openState(layout(1), SHAPE, LIMITS);
+      state.clearSlot(0);
+    }
+    assertThatThrownBy(() -> state.clearSlot(0)).isInstanceOf(IllegalStateException.class);
+    state.close();
+  }
+
+  @Test
   void refusesATensorThatCannotBe() {
     try (Backend backend = new CpuBackendProvider().open(new BackendOptions(1, "scalar"))) {
       assertThatThrownBy(() -> backend.tensor(1 << 20, 1 << 20))

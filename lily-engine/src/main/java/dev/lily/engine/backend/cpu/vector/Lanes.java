@@ -1,19 +1,15 @@
 package dev.lily.engine.backend.cpu.vector;
 
-import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
-import java.nio.ByteOrder;
-import jdk.incubator.vector.ByteVector;
-import jdk.incubator.vector.FloatVector;
-import jdk.incubator.vector.IntVector;
-import jdk.incubator.vector.ShortVector;
-import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorShape;
 import jdk.incubator.vector.VectorSpecies;
 
 /**
- * The one vector shape of the process, and loads that widen to fp32. Two shapes in one process
- * would share profiles and keep the compiler from inlining either.
+ * The one vector shape of the process. Two shapes in one process would share profiles and keep the
+ * compiler from inlining either.
+ *
+ * <p>Kernels call the Vector API directly, in flat loops and without helper methods that take or
+ * return vectors: the compiler always inlines the API itself, but our own methods only within its
+ * limits, and a vector that crosses a call is allocated.
  */
 final class Lanes {
   /** Forces a width in bits: for tests, since only one width can be had in a process. */
@@ -39,44 +35,26 @@ final class Lanes {
 
   static final VectorSpecies<Integer> INTS = FLOATS.withLanes(int.class);
 
-  private static final VectorSpecies<Byte> BYTES =
+  /** Bytes that widen to one vector, or to two where there is no vector of so few bytes. */
+  static final VectorSpecies<Byte> BYTES =
       VectorSpecies.of(byte.class, VectorShape.forBitSize(Math.max(64, LANES * Byte.SIZE)));
-  private static final VectorSpecies<Short> SHORTS =
-      VectorSpecies.of(short.class, VectorShape.forBitSize(LANES * Short.SIZE));
 
-  private static final IntVector BYTE_SHIFTS = IntVector.broadcast(INTS, 0).addIndex(Byte.SIZE);
-  private static final ValueLayout.OfInt INT =
-      ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+  /** Vectors that {@link #BYTES} widen to. */
+  static final int BYTE_PARTS = BYTES.length() / LANES;
+
+  static final VectorSpecies<Short> SHORTS =
+      VectorSpecies.of(short.class, VectorShape.forBitSize(LANES * Short.SIZE));
 
   private Lanes() {}
 
-  /** Unsigned bytes as integers, one for each lane. */
-  static IntVector bytes(MemorySegment segment, long offset) {
-    if (LANES == 4) {
-      // There is no vector of four bytes.
-      return IntVector.broadcast(INTS, segment.get(INT, offset))
-          .lanewise(VectorOperators.LSHR, BYTE_SHIFTS)
-          .and(0xff);
-    }
-    ByteVector bytes =
-        ByteVector.fromMemorySegment(BYTES, segment, offset, ByteOrder.LITTLE_ENDIAN);
-    return (IntVector) bytes.convertShape(VectorOperators.ZERO_EXTEND_B2I, INTS, 0);
-  }
-
-  static FloatVector toFloats(IntVector values) {
-    return (FloatVector) values.convert(VectorOperators.I2F, 0);
-  }
-
-  static FloatVector bf16(MemorySegment segment, long offset) {
-    ShortVector halves =
-        ShortVector.fromMemorySegment(SHORTS, segment, offset, ByteOrder.LITTLE_ENDIAN);
-    return ((IntVector) halves.convertShape(VectorOperators.ZERO_EXTEND_S2I, INTS, 0))
-        .lanewise(VectorOperators.LSHL, 16)
-        .reinterpretAsFloats();
-  }
-
-  static FloatVector floats(MemorySegment segment, long offset) {
-    return FloatVector.fromMemorySegment(FLOATS, segment, offset, ByteOrder.LITTLE_ENDIAN);
+  /**
+   * An offset that the compiler does not see through. It splits a loop in two to check computed
+   * long offsets beforehand, which costs short loops more than a check in every step.
+   *
+   * @param offset not negative
+   */
+  static long opaque(int offset) {
+    return (long) offset & Integer.MAX_VALUE;
   }
 
   /**

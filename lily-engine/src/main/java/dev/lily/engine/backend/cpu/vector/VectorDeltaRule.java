@@ -88,10 +88,14 @@ final class VectorDeltaRule implements DeltaRuleKernels {
     }
     FloatVector decay = FloatVector.broadcast(FLOATS, head.decay());
     FloatVector beta = FloatVector.broadcast(FLOATS, head.beta());
-    FloatVector d0 = delta(vectors, value, a0, decay, beta);
-    FloatVector d1 = delta(vectors, value + LANES, a1, decay, beta);
-    FloatVector d2 = delta(vectors, value + 2 * LANES, a2, decay, beta);
-    FloatVector d3 = delta(vectors, value + 3 * LANES, a3, decay, beta);
+    FloatVector d0 = FloatVector.fromArray(FLOATS, vectors, value);
+    FloatVector d1 = FloatVector.fromArray(FLOATS, vectors, value + LANES);
+    FloatVector d2 = FloatVector.fromArray(FLOATS, vectors, value + 2 * LANES);
+    FloatVector d3 = FloatVector.fromArray(FLOATS, vectors, value + 3 * LANES);
+    d0 = d0.sub(a0.mul(decay)).mul(beta);
+    d1 = d1.sub(a1.mul(decay)).mul(beta);
+    d2 = d2.sub(a2.mul(decay)).mul(beta);
+    d3 = d3.sub(a3.mul(decay)).mul(beta);
     a0 = FloatVector.zero(FLOATS);
     a1 = a0;
     a2 = a0;
@@ -123,11 +127,6 @@ final class VectorDeltaRule implements DeltaRuleKernels {
     a1.intoArray(output, out + LANES);
     a2.intoArray(output, out + 2 * LANES);
     a3.intoArray(output, out + 3 * LANES);
-  }
-
-  private static FloatVector delta(
-      float[] vectors, int value, FloatVector read, FloatVector decay, FloatVector beta) {
-    return FloatVector.fromArray(FLOATS, vectors, value).sub(read.mul(decay)).mul(beta);
   }
 
   private static void narrow(MemorySegment state, long offset, DeltaHead head, int column) {

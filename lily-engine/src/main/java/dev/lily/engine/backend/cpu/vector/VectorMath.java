@@ -39,10 +39,6 @@ final class VectorMath {
 
   private VectorMath() {}
 
-  private static FloatVector all(float value) {
-    return FloatVector.broadcast(FLOATS, value);
-  }
-
   /** {@code out = e^(sign · x - shift)} with a relative error below 1e-7 of the power. */
   static void exp(
       float[] x, int offset, float sign, float shift, float[] out, int outOffset, int count) {
@@ -50,10 +46,18 @@ final class VectorMath {
     for (; i <= count - LANES; i += LANES) {
       FloatVector v = FloatVector.fromArray(FLOATS, x, offset + i).mul(sign).sub(shift);
       v = v.min(MAX).max(MIN);
-      FloatVector rounded = v.fma(all(LOG2_E), all(ROUND));
+      FloatVector rounded =
+          v.fma(FloatVector.broadcast(FLOATS, LOG2_E), FloatVector.broadcast(FLOATS, ROUND));
       FloatVector n = rounded.sub(ROUND);
-      FloatVector r = n.fma(all(-LN2_LOW), n.fma(all(-LN2_HIGH), v));
-      FloatVector p = r.fma(all(C4), all(C3)).fma(r, all(C2)).fma(r, all(C1)).fma(r, all(C0));
+      FloatVector r =
+          n.fma(
+              FloatVector.broadcast(FLOATS, -LN2_LOW),
+              n.fma(FloatVector.broadcast(FLOATS, -LN2_HIGH), v));
+      FloatVector p =
+          r.fma(FloatVector.broadcast(FLOATS, C4), FloatVector.broadcast(FLOATS, C3))
+              .fma(r, FloatVector.broadcast(FLOATS, C2))
+              .fma(r, FloatVector.broadcast(FLOATS, C1))
+              .fma(r, FloatVector.broadcast(FLOATS, C0));
       p = p.fma(r.mul(r), r).add(1);
       p.mul(
               rounded
@@ -74,10 +78,18 @@ final class VectorMath {
     for (; i <= count - LANES; i += LANES) {
       FloatVector v = FloatVector.fromArray(FLOATS, x, offset + i);
       FloatVector minus = v.neg().min(MAX).max(MIN);
-      FloatVector rounded = minus.fma(all(LOG2_E), all(ROUND));
+      FloatVector rounded =
+          minus.fma(FloatVector.broadcast(FLOATS, LOG2_E), FloatVector.broadcast(FLOATS, ROUND));
       FloatVector n = rounded.sub(ROUND);
-      FloatVector r = n.fma(all(-LN2_LOW), n.fma(all(-LN2_HIGH), minus));
-      FloatVector p = r.fma(all(C4), all(C3)).fma(r, all(C2)).fma(r, all(C1)).fma(r, all(C0));
+      FloatVector r =
+          n.fma(
+              FloatVector.broadcast(FLOATS, -LN2_LOW),
+              n.fma(FloatVector.broadcast(FLOATS, -LN2_HIGH), minus));
+      FloatVector p =
+          r.fma(FloatVector.broadcast(FLOATS, C4), FloatVector.broadcast(FLOATS, C3))
+              .fma(r, FloatVector.broadcast(FLOATS, C2))
+              .fma(r, FloatVector.broadcast(FLOATS, C1))
+              .fma(r, FloatVector.broadcast(FLOATS, C0));
       p = p.fma(r.mul(r), r).add(1);
       FloatVector power =
           rounded
@@ -85,7 +97,7 @@ final class VectorMath {
               .add(EXPONENT_BIAS)
               .lanewise(VectorOperators.LSHL, MANTISSA_BITS)
               .reinterpretAsFloats();
-      v.div(p.fma(power, all(1))).intoArray(out, outOffset + i);
+      v.div(p.fma(power, FloatVector.broadcast(FLOATS, 1))).intoArray(out, outOffset + i);
     }
     for (; i < count; i++) {
       out[outOffset + i] = (float) (x[offset + i] / (1 + Math.exp(-x[offset + i])));

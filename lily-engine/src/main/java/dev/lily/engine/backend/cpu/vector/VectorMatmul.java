@@ -20,7 +20,7 @@ final class VectorMatmul implements MatmulKernels {
   private static final int TILE_OUTPUTS = 16;
 
   /** Rows that go over a tile together, which bounds their sums. */
-  private static final int PANEL_ROWS = 64;
+  private static final int PANEL_ROWS = 32;
 
   /** Steps after which the next rows take their turn, so that weights stay in the first level. */
   private static final int BLOCK_STEPS = 512 / LANES;
@@ -75,7 +75,7 @@ final class VectorMatmul implements MatmulKernels {
       float[] tile) {
     for (int o = from; o < to; o += TILE_OUTPUTS) {
       int outputs = Math.min(TILE_OUTPUTS, to - o);
-      if (count == 1 && matrix instanceof AffineMatrix affine && affine.bits() == 4) {
+      if (count == 1 && matrix instanceof AffineMatrix affine && isPacked(affine)) {
         multiplyPacked(affine, index, o, outputs, input, output, first, tile);
       } else {
         unpack(matrix, index, o, outputs, tile);
@@ -100,20 +100,20 @@ final class VectorMatmul implements MatmulKernels {
     int groups = groupsAt(columns);
     int sums = sumsAt(columns);
     int perRow = matrix.groupsPerRow();
-    int steps = columns / (2 * LANES);
-    int reciprocal = TileUnpacker.reciprocal(matrix.groupSize() / (2 * LANES));
+    int steps = columns / PackedDot.STEP_COLUMNS;
+    int reciprocal = TileUnpacker.reciprocal(matrix.groupSize() / PackedDot.STEP_COLUMNS);
     TileUnpacker.groups(matrix, index, from, outputs, tile, groups);
     int y = output.offset(row) + from;
     for (int o = 0; o < outputs; o += 2) {
-      int second = Math.min(o + 1, outputs - 1);
-      long codes = matrix.codeOffset(index, from + o);
+      // An odd one out is computed twice.
+      int other = Math.min(1, outputs - 1 - o);
       PackedDot.two(
           matrix.codes(),
-          codes,
-          matrix.codeOffset(index, from + second) - codes,
+          matrix.codeOffset(index, from + o),
+          (long) other * columns / 2,
           tile,
           groups + o * perRow,
-          groups + second * perRow,
+          other * perRow,
           outputs * perRow,
           reciprocal,
           steps,
@@ -122,8 +122,13 @@ final class VectorMatmul implements MatmulKernels {
           tile,
           sums);
       output.values()[y + o] = Lanes.sum(tile, sums);
-      output.values()[y + second] = Lanes.sum(tile, sums + (second - o) * LANES);
+      output.values()[y + o + other] = Lanes.sum(tile, sums + LANES);
     }
+  }
+
+  /** Whether a single row can work on the codes as they are. */
+  private static boolean isPacked(AffineMatrix matrix) {
+    return matrix.bits() == 4 && matrix.groupSize() % PackedDot.STEP_COLUMNS == 0;
   }
 
   private static void unpack(CpuMatrix matrix, int index, int from, int outputs, float[] tile) {
