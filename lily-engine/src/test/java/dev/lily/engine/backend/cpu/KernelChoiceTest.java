@@ -10,6 +10,7 @@ import dev.lily.engine.backend.BackendException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledIf;
 import org.slf4j.LoggerFactory;
 
 class KernelChoiceTest {
@@ -28,6 +29,9 @@ class KernelChoiceTest {
   }
 
   @Test
+  @EnabledIf(
+      value = "dev.lily.engine.backend.cpu.KernelPaths#hasVector",
+      disabledReason = "jdk.incubator.vector is not in this JVM")
   void takesVectorsWhenTheyAreThere() {
     assertThat(new KernelChoice(true, true).kernels("auto").detail()).startsWith("vector ");
     assertThat(log.list).isEmpty();
@@ -61,8 +65,16 @@ class KernelChoiceTest {
   }
 
   @Test
-  void obeysAnExplicitWord() {
+  @EnabledIf(
+      value = "dev.lily.engine.backend.cpu.KernelPaths#hasVector",
+      disabledReason = "jdk.incubator.vector is not in this JVM")
+  void takesVectorsThatAreAskedForEvenWithoutTheOptimizingCompiler() {
     assertThat(new KernelChoice(true, false).kernels("vector").detail()).startsWith("vector ");
+    assertThat(log.list).isEmpty();
+  }
+
+  @Test
+  void takesScalarKernelsThatAreAskedForInSilence() {
     assertThat(new KernelChoice(true, true).kernels("scalar").detail()).isEqualTo("scalar");
     assertThat(log.list).isEmpty();
   }

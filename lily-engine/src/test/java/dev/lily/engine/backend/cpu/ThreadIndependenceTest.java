@@ -8,12 +8,12 @@ import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.backend.contract.TinyModel;
 import java.util.Arrays;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /** Any number of threads gives the same bits. */
 class ThreadIndependenceTest {
   @ParameterizedTest
-  @ValueSource(strings = {"scalar", "vector"})
+  @MethodSource("dev.lily.engine.backend.cpu.KernelPaths#available")
   void givesTheSameBitsOnAnyNumberOfThreads(String kernels) {
     float[] one = logits(kernels, 1);
     for (int threads : new int[] {2, 3, 7}) {

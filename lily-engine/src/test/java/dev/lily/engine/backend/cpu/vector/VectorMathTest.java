@@ -4,7 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.SplittableRandom;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledIf;
 
+@EnabledIf(
+    value = "dev.lily.engine.backend.cpu.KernelPaths#hasVector",
+    disabledReason = "jdk.incubator.vector is not in this JVM")
 class VectorMathTest {
   @Test
   void evaluatesTheExponentialToTheLastBits() {
