@@ -1,9 +1,7 @@
 package dev.lily.engine.backend.contract;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.lily.engine.backend.BackendException;
 import dev.lily.engine.backend.Matrix;
 import dev.lily.engine.backend.PageTable;
 import dev.lily.engine.backend.PendingPass;
@@ -208,21 +206,6 @@ abstract class SamplingContract {
       float[] read = rig.read(x, 2, pass -> pass.embed(matrix, x));
       assertThat(Arrays.copyOfRange(read, 4, 8))
           .containsExactly(Arrays.copyOfRange(embedding, 31 * 4, 32 * 4));
-    }
-  }
-
-  @Test
-  void refusesToEmbedATokenThatWasNeverSampled() {
-    try (Rig rig = new Rig(contract.open())) {
-      Tensor x = rig.tensor(4);
-      Matrix matrix = rig.load(TestMatrix.rows(new float[VOCABULARY * 4], 4));
-      rig.state().beginSampling(5, GREEDY, new int[0]);
-      for (int slot : new int[] {5, RowPlan.NO_SAMPLING}) {
-        rig.plan().clear();
-        rig.plan().add(new int[] {RowPlan.PREVIOUS_TOKEN}, 0, 1, 0, new PageTable(), 0, 0, slot);
-        assertThatThrownBy(() -> rig.run(pass -> pass.embed(matrix, x)))
-            .isInstanceOf(BackendException.class);
-      }
     }
   }
 

@@ -8,10 +8,20 @@ import dev.lily.engine.backend.Backend;
 import dev.lily.engine.backend.BackendException;
 import dev.lily.engine.backend.BackendOptions;
 import dev.lily.engine.backend.BackendProvider;
+import dev.lily.engine.backend.ComputePass;
+import dev.lily.engine.backend.DType;
 import dev.lily.engine.backend.DeviceState;
+import dev.lily.engine.backend.Matrix;
+import dev.lily.engine.backend.MatrixSource;
 import dev.lily.engine.backend.ModelShape;
+import dev.lily.engine.backend.PageTable;
 import dev.lily.engine.backend.PassLimits;
+import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.backend.StateLayout;
+import dev.lily.engine.backend.Tensor;
+import dev.lily.engine.sampling.SamplingOptions;
+import dev.lily.engine.sampling.SamplingParameters;
+import java.lang.foreign.MemorySegment;
 import java.util.ServiceLoader;
 import org.junit.jupiter.api.Test;
 
@@ -74,6 +84,26 @@ class CpuBackendProviderTest {
     }
     assertThatThrownBy(() -> state.clearSlot(0)).isInstanceOf(IllegalStateException.class);
     state.close();
+  }
+
+  @Test
+  void refusesARowThatAsksForATokenNeverSampled() {
+    try (Backend backend = new CpuBackendProvider().open(new BackendOptions(1, "scalar"))) {
+      MemorySegment values = MemorySegment.ofArray(new byte[100 * 4 * Float.BYTES]);
+      Matrix embedding =
+          backend.matrix(new MatrixSource.Dense("embed", 1, 100, 4, DType.F32, 1600, values));
+      Tensor x = backend.tensor(16, 4);
+      DeviceState state = backend.openState(layout(1), SHAPE, LIMITS);
+      state.beginSampling(1, SamplingParameters.of(SamplingOptions.GREEDY, 0, -1), new int[0]);
+      for (int slot : new int[] {1, RowPlan.NO_SAMPLING}) {
+        RowPlan plan = new RowPlan(LIMITS);
+        plan.add(new int[] {RowPlan.PREVIOUS_TOKEN}, 0, 1, 0, new PageTable(), 0, 0, slot);
+        ComputePass pass = backend.begin(plan, state);
+        assertThatThrownBy(() -> pass.embed(embedding, x))
+            .isInstanceOf(BackendException.class)
+            .hasMessageContaining("sampling slot " + slot);
+      }
+    }
   }
 
   @Test
