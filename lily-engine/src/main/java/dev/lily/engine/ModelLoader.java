@@ -11,6 +11,7 @@ import dev.lily.engine.model.qwen35moe.Qwen35Moe;
 import dev.lily.engine.sampling.SamplingOptions;
 import dev.lily.engine.tokenizer.Tokenizer;
 import java.io.IOException;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
@@ -81,7 +82,7 @@ public final class ModelLoader {
                 config,
                 backend,
                 options,
-                Qwen35Moe.weightBytes(checkpoint),
+                weightBytes(checkpoint, backend),
                 tokenizer.vocabularySize())
             .plan();
     Qwen35Moe model = Qwen35Moe.open(config, checkpoint, backend, sizes.layout(), sizes.limits());
@@ -97,7 +98,7 @@ public final class ModelLoader {
                 .orElse("model"),
             Qwen35Config.MODEL_TYPE,
             model.parameters(),
-            plan.weightBytes(),
+            Qwen35Moe.weightBytes(checkpoint),
             plan.contextLength(),
             backend.id(),
             backend.device().name(),
@@ -115,6 +116,11 @@ public final class ModelLoader {
         info,
         plan,
         List.copyOf(opened.reversed()));
+  }
+
+  private static long weightBytes(Checkpoint checkpoint, Backend backend) {
+    long files = checkpoint.mappings().stream().mapToLong(MemorySegment::byteSize).sum();
+    return backend.weightBytes(Qwen35Moe.weightBytes(checkpoint), files);
   }
 
   private static Path configFile(Checkpoint checkpoint) {

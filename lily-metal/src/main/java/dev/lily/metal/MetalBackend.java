@@ -117,6 +117,17 @@ final class MetalBackend implements Backend {
     return new MetalTensor(memory, rows, columns);
   }
 
+  /** Files are wrapped whole, and a buffer counts whole for Metal. */
+  @Override
+  public long weightBytes(long tensorBytes, long fileBytes) {
+    return fileBytes;
+  }
+
+  @Override
+  public String budgetRemedy() {
+    return "raise what this GPU may use with sudo sysctl iogpu.wired_limit_mb=N (N in MiB)";
+  }
+
   @Override
   public long tensorBytes(int rows, int columns) {
     return MetalTensor.bytes(rows, columns, ElementType.F32);

@@ -9,26 +9,19 @@ import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.backend.contract.TinyModel;
 import dev.lily.engine.sampling.SamplingOptions;
 import dev.lily.engine.sampling.SamplingParameters;
-import dev.lily.metal.device.MetalDouble;
-import dev.lily.metal.device.MetalDoubleExtension;
+import dev.lily.metal.device.MetalGpuExtension;
 import java.util.Arrays;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /** Rows whose token never left the device: the path that the contract's literal tokens spare. */
-@ExtendWith(MetalDoubleExtension.class)
+@ExtendWith(MetalGpuExtension.class)
 class DecodePathTest {
   private static final int V = TinyModel.VOCABULARY;
   private static final SamplingParameters GREEDY =
       SamplingParameters.of(SamplingOptions.GREEDY, 0, -1);
   private static final int[] PROMPT = {5, 80, 31, 2, 47, 66, 9, 13, 21, 90, 4};
   private static final int[] OTHER = {60, 7, 7, 18, 99};
-
-  @BeforeEach
-  void useKernels(MetalDouble metal) {
-    metal.useKernels();
-  }
 
   /** One sequence that decodes greedily. */
   private static final class Sequence {

@@ -33,6 +33,21 @@ public interface Backend extends AutoCloseable {
   /** Scratch activations, shared by all layers. Contents start as NaN where the type has one. */
   Tensor tensor(int rows, int columns);
 
+  /**
+   * Bytes that the weights of a checkpoint take, for the memory plan.
+   *
+   * @param tensorBytes of the tensors that become matrices
+   * @param fileBytes of the files that hold them, with whatever else is in there
+   */
+  default long weightBytes(long tensorBytes, long fileBytes) {
+    return tensorBytes;
+  }
+
+  /** How the memory budget is raised: a clause for the message that refuses a plan. */
+  default String budgetRemedy() {
+    return "raise lily.memory-limit";
+  }
+
   /** Bytes a {@link #tensor} of this size takes. */
   long tensorBytes(int rows, int columns);
 
