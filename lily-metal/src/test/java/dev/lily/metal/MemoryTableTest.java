@@ -7,7 +7,7 @@ import dev.lily.engine.backend.BackendOptions;
 import dev.lily.engine.backend.ModelShape;
 import dev.lily.engine.backend.PassLimits;
 import dev.lily.engine.backend.StateLayout;
-import dev.lily.metal.device.MetalDoubleExtension;
+import dev.lily.metal.device.MetalGpuExtension;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -47,7 +47,7 @@ class MemoryTableTest {
   }
 
   @Nested
-  @ExtendWith(MetalDoubleExtension.class)
+  @ExtendWith(MetalGpuExtension.class)
   class WithTheBackEnd {
     @Test
     void countsAsTheBackEndDoes() {
