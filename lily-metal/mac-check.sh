@@ -157,7 +157,7 @@ tests() { # step, test classes, environment...: runs tests with Maven and sums t
   step=$1
   classes=$2
   shift 2
-  log=$out/$(printf '%s' "$step" | tr -c 'a-z0-9\n' '-').log
+  log=$out/$(printf '%s' "$step" | tr -c 'A-Za-z0-9\n' '-').log
   # shellcheck disable=SC2086
   env "$@" $maven -Dstyle.color=never $modules test -Dtest="$classes" -Dsurefire.failIfNoSpecifiedTests=false >"$log" 2>&1
   status=$?
@@ -202,11 +202,10 @@ if [ "$is_mac" = yes ]; then
   MTL_SHADER_VALIDATION=1
   export MTL_DEBUG_LAYER MTL_SHADER_VALIDATION
   check validation memory
-  if grep -qi 'validation enabled' "$out/validation.log"; then
-    tests "contract under validation" 'MetalBackendContractTest*,MetalEngineTest*' LILY_METAL_TESTS=$chosen
-  else
-    result SKIP "contract under validation" "Metal did not say that its validation is on; see validation.log"
+  if ! grep -qi 'validation enabled' "$out/validation.log"; then
+    say "      Metal did not say that its validation is on; what follows may have run without it."
   fi
+  tests "contract under validation" 'MetalBackendContractTest*,MetalEngineTest*' LILY_METAL_TESTS=$chosen
   unset MTL_DEBUG_LAYER MTL_SHADER_VALIDATION
 else
   result SKIP validation "MTL_DEBUG_LAYER and MTL_SHADER_VALIDATION need a Mac; the double checks by itself"
