@@ -92,12 +92,10 @@ record MemoryPlanner(
     return Qwen35Moe.layout(config, PAGE_TOKENS, pages, sessions, sessions, vocabulary);
   }
 
-  private String refusal(MemoryPlan plan) {
-    String remedy =
-        options.memoryLimitBytes() != null ? "raise lily.memory-limit" : backend.budgetRemedy();
+  private static String refusal(MemoryPlan plan) {
     return ("The model needs %s (weights %s, %s for one session of %d tokens, states %s, scratch %s),"
-            + " but only %s may be used. Lower lily.context-length or lily.max-sessions, %s,"
-            + " or use a machine with more memory.")
+            + " but only %s may be used. Lower lily.context-length or lily.max-sessions, raise"
+            + " lily.memory-limit, or use a machine with more memory.")
         .formatted(
             StartupSummary.bytes(plan.totalBytes()),
             StartupSummary.bytes(plan.weightBytes()),
@@ -105,7 +103,6 @@ record MemoryPlanner(
             plan.contextLength(),
             StartupSummary.bytes(plan.stateBytes()),
             StartupSummary.bytes(plan.scratchBytes()),
-            StartupSummary.bytes(plan.budgetBytes()),
-            remedy);
+            StartupSummary.bytes(plan.budgetBytes()));
   }
 }

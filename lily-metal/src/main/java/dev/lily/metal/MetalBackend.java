@@ -124,11 +124,6 @@ final class MetalBackend implements Backend {
   }
 
   @Override
-  public String budgetRemedy() {
-    return "raise what this GPU may use with sudo sysctl iogpu.wired_limit_mb=N (N in MiB)";
-  }
-
-  @Override
   public long tensorBytes(int rows, int columns) {
     return MetalTensor.bytes(rows, columns, ElementType.F32);
   }

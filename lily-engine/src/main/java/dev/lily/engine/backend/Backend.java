@@ -43,11 +43,6 @@ public interface Backend extends AutoCloseable {
     return tensorBytes;
   }
 
-  /** How the memory budget is raised: a clause for the message that refuses a plan. */
-  default String budgetRemedy() {
-    return "raise lily.memory-limit";
-  }
-
   /** Bytes a {@link #tensor} of this size takes. */
   long tensorBytes(int rows, int columns);
 
