@@ -33,7 +33,7 @@ static long settings[NUM_SETTINGS];
 static const char *const COUNTERS[NUM_COUNTERS] = {
     [COUNT_LIVE] = "live",           [COUNT_MESSAGES] = "messages", [COUNT_ALLOCATED] = "allocated",
     [COUNT_DISPATCHES] = "dispatches", [COUNT_BARRIERS] = "barriers", [COUNT_COMMITS] = "commits",
-    [COUNT_VIOLATIONS] = "violations",
+    [COUNT_VIOLATIONS] = "violations", [COUNT_DIGEST] = "digest",
 };
 static long counters[NUM_COUNTERS];
 

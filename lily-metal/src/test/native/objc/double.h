@@ -70,6 +70,7 @@ enum counter {
   COUNT_BARRIERS,   /* reached, dropped ones included */
   COUNT_COMMITS,
   COUNT_VIOLATIONS,
+  COUNT_DIGEST,     /* no count: a hash of the commands of the last command buffer that ran */
   NUM_COUNTERS
 };
 

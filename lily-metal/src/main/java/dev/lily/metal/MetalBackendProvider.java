@@ -108,6 +108,6 @@ public final class MetalBackendProvider implements BackendProvider {
       Availability.Unavailable why = reason.get();
       throw new BackendException("Opening back end 'metal': " + why.reason() + ". " + why.remedy());
     }
-    return MetalBackend.open();
+    return MetalBackend.open(options);
   }
 }

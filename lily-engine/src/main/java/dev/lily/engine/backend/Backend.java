@@ -1,6 +1,7 @@
 package dev.lily.engine.backend;
 
 import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
 
 /**
  * An open device. Loads weights, allocates activations and state, and runs passes. Engine thread
@@ -56,6 +57,19 @@ public interface Backend extends AutoCloseable {
    * @param plan read until the pass is submitted, not kept afterwards
    */
   ComputePass begin(RowPlan plan, DeviceState state);
+
+  /**
+   * Runs again what an earlier pass of this state recorded, over another plan: for graphs whose
+   * verbs and operands are the same for all plans with as many rows that need logits. Spares host
+   * time where a back end keeps decode steps. A pass with {@link ComputePass#copyOut} is not kept.
+   *
+   * @return the submitted pass; {@code null} if none that suits the plan was kept, and the pass
+   *     must be recorded from {@link #begin} on
+   * @throws BackendException as {@link #begin} and the verbs
+   */
+  default @Nullable PendingPass replay(RowPlan plan, DeviceState state) {
+    return null;
+  }
 
   @Override
   void close();

@@ -257,8 +257,8 @@ public final class AttentionKernels {
     bindInputs(plan, o, state, queryGate, key, value, first);
     encoder.write(state.partial).write(state.stats);
     parameters(plan, o, state, rows);
-    encoder.dispatch(
-        AttentionRoute.splits(plan.longestDecode()),
+    encoder.dispatchSplits(
+        plan,
         (long) o.numKeyValueHeads() * AttentionRoute.blocks(o.numHeads(), o.numKeyValueHeads()),
         rows,
         THREADS);

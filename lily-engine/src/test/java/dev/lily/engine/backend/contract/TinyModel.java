@@ -201,8 +201,28 @@ public final class TinyModel implements AutoCloseable {
     return state;
   }
 
-  /** Runs the plan, samples where it says so, and leaves the logits for {@link #logits}. */
+  /**
+   * Runs the plan, samples where it says so, and waits. Without logits a pass may be one that the
+   * back end kept, as in a decode loop.
+   *
+   * @param logits null if not wanted
+   */
   public PendingPass forward(RowPlan plan, float[] logits) {
+    PendingPass pass = logits == null ? replay(plan) : null;
+    if (pass == null) {
+      pass = record(plan, logits);
+    }
+    pass.await();
+    return pass;
+  }
+
+  /** Submits a pass that the back end kept; null if it has none for this plan. */
+  public PendingPass replay(RowPlan plan) {
+    return backend.replay(plan, state);
+  }
+
+  /** Records the pass verb by verb, and submits it. */
+  public PendingPass record(RowPlan plan, float[] logits) {
     ComputePass pass = backend.begin(plan, state);
     pass.embed(embedding, x);
     Tensor before = null;
@@ -226,9 +246,7 @@ public final class TinyModel implements AutoCloseable {
     if (logits != null) {
       pass.copyOut(head.logits(), 0, plan.numLogitRows(), logits);
     }
-    PendingPass pending = pass.submit();
-    pending.await();
-    return pending;
+    return pass.submit();
   }
 
   @Override
