@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class PassCommands {
   /** Most command buffers of a pass that have not completed. */
-  static final int MAX_OPEN = 16;
+  static final int MAX_OPEN = 8;
 
   private final CommandQueue queue;
   private final WorkBudget budget;
