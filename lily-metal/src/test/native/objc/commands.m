@@ -394,6 +394,7 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size) {
         if (c->dispatch_type == 1) {
           hazards = &state;
           hazards_begin(hazards);
+          if (setting(SET_MUTATE)) hazards_mutate(hazards);
         }
         break;
       case BARRIER: {

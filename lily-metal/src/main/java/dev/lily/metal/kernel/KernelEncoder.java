@@ -16,6 +16,7 @@ public final class KernelEncoder {
   private final @Nullable Region[] used = new Region[ComputeEncoder.NUM_BUFFER_INDICES];
   private final boolean[] written = new boolean[ComputeEncoder.NUM_BUFFER_INDICES];
   private @Nullable Recording recording;
+  private RowPart part = RowPart.ALL;
   private long stretch;
   private int numUsed;
   private int threadgroupBytes;
@@ -60,9 +61,15 @@ public final class KernelEncoder {
     conflict = false;
   }
 
-  /** Begins a dispatch. */
+  /** Begins a dispatch that works on all rows, or on none. */
   KernelEncoder kernel(ComputePipeline pipeline) {
+    return kernel(pipeline, RowPart.ALL);
+  }
+
+  /** Begins a dispatch. */
+  KernelEncoder kernel(ComputePipeline pipeline, RowPart rows) {
     clear();
+    part = rows;
     recording().dispatches().begin(pipeline);
     recording().parameters().begin();
     return this;
@@ -76,7 +83,7 @@ public final class KernelEncoder {
 
   /** Binds memory that the kernel reads. */
   KernelEncoder read(Region region, long offset) {
-    conflict |= region.lastWrite == stretch;
+    conflict |= region.isWritten(part, stretch);
     return use(region, offset, false);
   }
 
@@ -86,7 +93,7 @@ public final class KernelEncoder {
 
   /** Binds memory that the kernel writes, and may read. */
   KernelEncoder write(Region region, long offset) {
-    conflict |= region.lastWrite == stretch || region.lastRead == stretch;
+    conflict |= region.isWritten(part, stretch) || region.isRead(part, stretch);
     return use(region, offset, true);
   }
 
@@ -143,9 +150,9 @@ public final class KernelEncoder {
     for (int i = 0; i < numUsed; i++) {
       Region region = Objects.requireNonNull(used[i]);
       if (written[i]) {
-        region.lastWrite = stretch;
+        region.noteWrite(part, stretch);
       } else {
-        region.lastRead = stretch;
+        region.noteRead(part, stretch);
       }
     }
     numDispatches++;
