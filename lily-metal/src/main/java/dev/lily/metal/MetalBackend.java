@@ -95,6 +95,12 @@ final class MetalBackend implements Backend {
   }
 
   @Override
+  public String memoryRemedy(long neededBytes) {
+    return "let the GPU have more of this Mac's memory (sudo sysctl iogpu.wired_limit_mb=%d, until the next restart; leave the system a few GB), or use a Mac with more memory"
+        .formatted(neededBytes / MEBIBYTE + 1);
+  }
+
+  @Override
   public int maxPassesInFlight() {
     return MAX_PASSES;
   }

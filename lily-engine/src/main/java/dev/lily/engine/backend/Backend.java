@@ -25,6 +25,14 @@ public interface Backend extends AutoCloseable {
    */
   void mapWeights(MemorySegment file);
 
+  /**
+   * What a user can do about a model that needs more memory than this device may use; the end of a
+   * sentence.
+   */
+  default String memoryRemedy(long neededBytes) {
+    return "use a machine with more memory";
+  }
+
   /** Loads a matrix or a stack; keeps the mapping where it can. */
   Matrix matrix(MatrixSource source);
 
