@@ -19,6 +19,7 @@ public final class DeviceMemory {
   private final MetalDevice device;
   private final @Nullable ResidencySet residency;
   private boolean changed;
+  private long numReleased;
 
   public DeviceMemory(MetalDevice device, CommandQueue queue) {
     this.device = device;
@@ -62,8 +63,14 @@ public final class DeviceMemory {
     return buffer;
   }
 
+  /** Buffers given back so far: as long as it stands, what binds buffers stays usable. */
+  public long numReleased() {
+    return numReleased;
+  }
+
   /** Gives a buffer back. */
   public void release(MetalBuffer buffer) {
+    numReleased++;
     if (residency != null) {
       residency.remove(buffer);
       changed = true;

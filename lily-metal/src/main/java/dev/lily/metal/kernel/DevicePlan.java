@@ -45,6 +45,7 @@ public final class DevicePlan {
   private int longestPrefill;
   private int longestDecode;
   private int numSampledRows;
+  private long numAttended;
 
   public DevicePlan(DeviceMemory deviceMemory, StateLayout layout, PassLimits limits) {
     this.layout = layout;
@@ -90,6 +91,7 @@ public final class DevicePlan {
     longestPrefill = 0;
     longestDecode = 0;
     numSampledRows = 0;
+    numAttended = 0;
     int index = 0;
     for (int s = 0; s < plan.numSequences(); s++) {
       if (!isDecode(plan, s)) {
@@ -106,6 +108,16 @@ public final class DevicePlan {
       }
     }
     fillLogitRows(plan);
+  }
+
+  /** Whether all rows of a plan take the decode path. */
+  public static boolean isDecode(RowPlan plan) {
+    for (int s = 0; s < plan.numSequences(); s++) {
+      if (!isDecode(plan, s)) {
+        return false;
+      }
+    }
+    return true;
   }
 
   private static boolean isDecode(RowPlan plan, int sequence) {
@@ -142,6 +154,7 @@ public final class DevicePlan {
       deviceRow[first + r] = firstDeviceRow + r;
     }
     addPages(plan.pages(sequence), index, position + count);
+    numAttended += (long) count * position + (long) count * (count + 1) / 2;
   }
 
   private static int requireSlot(String kind, int slot, int count) {
@@ -237,6 +250,11 @@ public final class DevicePlan {
   /** Most tokens of a decode sequence. */
   int longestDecode() {
     return longestDecode;
+  }
+
+  /** Tokens that the rows attend to, all rows together. */
+  public long numAttended() {
+    return numAttended;
   }
 
   int maxPages() {

@@ -33,6 +33,7 @@ public final class TinyModel implements AutoCloseable {
 
   private final Values random = new Values(2025);
   private final Backend backend;
+  private final Form form;
   private final DeviceState state;
   private final Matrix embedding;
   private final Tensor x;
@@ -42,6 +43,26 @@ public final class TinyModel implements AutoCloseable {
   private final Layer[] layers;
   private final LogitsOperands head;
   private final Tensor lastGain;
+
+  /** Shapes and formats. */
+  public enum Form {
+    /** As a checkpoint has them: heads and pages of whole blocks, experts of one format. */
+    REGULAR(32, Format.AFFINE_8, Format.AFFINE_4),
+    /**
+     * Heads that no block divides and experts of two formats, for a back end's plainest kernels.
+     */
+    IRREGULAR(36, Format.BF16, Format.AFFINE_8);
+
+    private final int headDim;
+    private final Format attentionOutput;
+    private final Format down;
+
+    Form(int headDim, Format attentionOutput, Format down) {
+      this.headDim = headDim;
+      this.attentionOutput = attentionOutput;
+      this.down = down;
+    }
+  }
 
   private record Layer(
       Tensor mixerGain,
@@ -54,7 +75,12 @@ public final class TinyModel implements AutoCloseable {
       ExpertsOperands experts) {}
 
   public TinyModel(Backend backend) {
+    this(backend, Form.REGULAR);
+  }
+
+  public TinyModel(Backend backend, Form form) {
     this.backend = backend;
+    this.form = form;
     embedding = matrix(Format.AFFINE_4, 1, 128, HIDDEN);
     x = tensor(HIDDEN);
     n = tensor(HIDDEN);
@@ -73,8 +99,21 @@ public final class TinyModel implements AutoCloseable {
     state =
         backend.openState(
             new StateLayout(
-                1, 2, 32, PAGE_TOKENS, NUM_PAGES, 2, 4, 128, 4, 16, 16, 16, 8, VOCABULARY),
-            new ModelShape(HIDDEN, 4, 32, 64, 8, 2, 64, 64, VOCABULARY),
+                1,
+                2,
+                form.headDim,
+                PAGE_TOKENS,
+                NUM_PAGES,
+                2,
+                4,
+                128,
+                4,
+                16,
+                16,
+                16,
+                8,
+                VOCABULARY),
+            new ModelShape(HIDDEN, 4, form.headDim, 64, 8, 2, 64, 64, VOCABULARY),
             LIMITS);
   }
 
@@ -136,34 +175,35 @@ public final class TinyModel implements AutoCloseable {
   }
 
   private Layer attention() {
-    Tensor queryAndGate = tensor(256);
-    Tensor key = tensor(64);
-    Tensor value = tensor(64);
-    Tensor y = tensor(128);
+    int headDim = form.headDim;
+    Tensor queryAndGate = tensor(8 * headDim);
+    Tensor key = tensor(2 * headDim);
+    Tensor value = tensor(2 * headDim);
+    Tensor y = tensor(4 * headDim);
     StackedProjection inputs =
         new StackedProjection(
             n,
             List.of(
-                matrix(Format.AFFINE_4, 1, 256, HIDDEN),
-                matrix(Format.BF16, 1, 64, HIDDEN),
-                matrix(Format.F32, 1, 64, HIDDEN)),
+                matrix(Format.AFFINE_4, 1, 8 * headDim, HIDDEN),
+                matrix(Format.BF16, 1, 2 * headDim, HIDDEN),
+                matrix(Format.F32, 1, 2 * headDim, HIDDEN)),
             List.of(queryAndGate, key, value));
     AttentionOperands operands =
         new AttentionOperands(
             0,
             4,
             2,
-            32,
+            headDim,
             8,
             10_000,
             queryAndGate,
             key,
             value,
-            gain(32),
-            gain(32),
+            gain(headDim),
+            gain(headDim),
             EPS,
-            tensor(128),
-            tensor(128),
+            tensor(4 * headDim),
+            tensor(4 * headDim),
             y);
     return new Layer(
         gain(HIDDEN),
@@ -171,7 +211,7 @@ public final class TinyModel implements AutoCloseable {
         null,
         operands,
         y,
-        matrix(Format.AFFINE_8, 1, HIDDEN, 128),
+        matrix(form.attentionOutput, 1, HIDDEN, 4 * headDim),
         gain(HIDDEN),
         experts());
   }
@@ -183,7 +223,7 @@ public final class TinyModel implements AutoCloseable {
         matrix(Format.AFFINE_8, 1, 8, HIDDEN),
         matrix(Format.AFFINE_4, 8, 64, HIDDEN),
         matrix(Format.AFFINE_4, 8, 64, HIDDEN),
-        matrix(Format.AFFINE_4, 8, HIDDEN, 64),
+        matrix(form.down, 8, HIDDEN, 64),
         matrix(Format.AFFINE_4, 1, 64, HIDDEN),
         matrix(Format.AFFINE_4, 1, 64, HIDDEN),
         matrix(Format.AFFINE_4, 1, HIDDEN, 64),
@@ -201,8 +241,28 @@ public final class TinyModel implements AutoCloseable {
     return state;
   }
 
-  /** Runs the plan, samples where it says so, and leaves the logits for {@link #logits}. */
+  /**
+   * Runs the plan, samples where it says so, and waits. Without logits a pass may be one that the
+   * back end kept, as in a decode loop.
+   *
+   * @param logits null if not wanted
+   */
   public PendingPass forward(RowPlan plan, float[] logits) {
+    PendingPass pass = logits == null ? replay(plan) : null;
+    if (pass == null) {
+      pass = record(plan, logits);
+    }
+    pass.await();
+    return pass;
+  }
+
+  /** Submits a pass that the back end kept; null if it has none for this plan. */
+  public PendingPass replay(RowPlan plan) {
+    return backend.replay(plan, state);
+  }
+
+  /** Records the pass verb by verb, and submits it. */
+  public PendingPass record(RowPlan plan, float[] logits) {
     ComputePass pass = backend.begin(plan, state);
     pass.embed(embedding, x);
     Tensor before = null;
@@ -226,9 +286,7 @@ public final class TinyModel implements AutoCloseable {
     if (logits != null) {
       pass.copyOut(head.logits(), 0, plan.numLogitRows(), logits);
     }
-    PendingPass pending = pass.submit();
-    pending.await();
-    return pending;
+    return pass.submit();
   }
 
   @Override
