@@ -133,8 +133,8 @@ final class MemoryTable {
       lines.add(
           row(
               mac.memoryGib + " GB",
-              gibibytes(mac.older),
-              gibibytes(mac.newer),
+              published(mac.older),
+              published(mac.newer),
               Integer.toString(mac.raisedMib),
               (mac.memoryGib - mac.raisedMib / 1024) + " GiB"));
     }
@@ -168,8 +168,12 @@ final class MemoryTable {
     return String.format(Locale.ROOT, "%,d", value);
   }
 
+  private static String published(double gibibytes) {
+    return String.format(Locale.ROOT, "%.2f GiB", gibibytes);
+  }
+
   private static String gibibytes(double value) {
-    return String.format(Locale.ROOT, "%.2f GiB", value);
+    return String.format(Locale.ROOT, "%.1f GiB", value);
   }
 
   private static String verdict(Mac mac, int context) {

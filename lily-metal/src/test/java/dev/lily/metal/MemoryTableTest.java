@@ -36,7 +36,9 @@ class MemoryTableTest {
   @ValueSource(strings = {"needs", "limits", "contexts"})
   void isWhatThePlannerSays(String name) throws IOException {
     List<String> expected = MemoryTable.all().get(name);
-    assertThat(String.join("\n", written(name))).isEqualTo(String.join("\n", expected));
+    assertThat(String.join("\n", written(name)))
+        .as("table '%s' of %s; the planner's is below, and MemoryTable prints all", name, PAGE)
+        .isEqualTo(String.join("\n", expected));
   }
 
   /** The sum over the shapes of every text tensor of the published checkpoint. */
