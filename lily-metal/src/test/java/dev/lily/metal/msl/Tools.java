@@ -1,6 +1,5 @@
 package dev.lily.metal.msl;
 
-import java.nio.file.Path;
 import java.util.Optional;
 import org.junit.jupiter.api.Assumptions;
 
@@ -9,8 +8,7 @@ final class Tools {
   /** Where a missing tool fails the build instead of skipping the tests. */
   private static final String REQUIRED = "LILY_REQUIRE_METAL_TOOLS";
 
-  private static final Optional<MslToolchain> TOOLCHAIN =
-      MslToolchain.find(Path.of("target", "msl"));
+  private static final Optional<MslToolchain> TOOLCHAIN = MslToolchain.find();
 
   private Tools() {}
 
