@@ -6,6 +6,7 @@ import dev.lily.engine.backend.BackendOptions;
 import dev.lily.engine.backend.PageTable;
 import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.backend.contract.TinyModel;
+import dev.lily.engine.backend.contract.TinyModel.Variant;
 import dev.lily.engine.sampling.SamplingOptions;
 import dev.lily.engine.sampling.SamplingParameters;
 import dev.lily.metal.device.MetalDouble;
@@ -13,7 +14,7 @@ import dev.lily.metal.device.MetalDoubleExtension;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Every barrier of a pass is there for a reason: without it the hazard checker complains. */
 @ExtendWith(MetalDoubleExtension.class)
@@ -45,25 +46,26 @@ class BarrierTest {
     }
   }
 
-  private static TinyModel model(TinyModel.Form form) {
-    return new TinyModel(new MetalBackendProvider().open(BackendOptions.DEFAULT), form);
+  private static TinyModel model(Variant variant) {
+    return new TinyModel(new MetalBackendProvider().open(BackendOptions.DEFAULT), variant);
   }
 
   /** The double leaves out each barrier in turn when it checks what a pass did. */
   @ParameterizedTest
-  @EnumSource
-  void noneCanBeLeftOutUnnoticed(TinyModel.Form form, MetalDouble metal) {
+  @ValueSource(strings = {"regular", "irregular"})
+  void noneCanBeLeftOutUnnoticed(String kind, MetalDouble metal) {
     metal.useKernels();
-    try (TinyModel model = model(form)) {
+    Variant variant = kind.equals("regular") ? Variant.of(2025) : Variant.irregular(2025);
+    try (TinyModel model = model(variant)) {
       open(model);
       metal.set("mutate", 1);
-      check(metal, model, form + ", a prompt", add(0, 0, PROMPT));
-      check(metal, model, form + ", one decode row", decode(0));
-      check(metal, model, form + ", two decode rows", decode(0).decode(1));
+      check(metal, model, kind + ", a prompt", add(0, 0, PROMPT));
+      check(metal, model, kind + ", one decode row", decode(0));
+      check(metal, model, kind + ", two decode rows", decode(0).decode(1));
       check(
           metal,
           model,
-          form + ", a prompt between decode rows",
+          kind + ", a prompt between decode rows",
           decode(1).add(0, 0, PROMPT).decode(2));
     }
   }
@@ -83,7 +85,7 @@ class BarrierTest {
   @Test
   void aStepRunWithoutAnyOfThemIsRefused(MetalDouble metal) {
     metal.useKernels();
-    try (TinyModel model = model(TinyModel.Form.REGULAR)) {
+    try (TinyModel model = model(Variant.of(2025))) {
       open(model);
       decode(0);
       long before = metal.get("barriers");

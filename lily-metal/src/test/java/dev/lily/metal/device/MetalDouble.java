@@ -92,19 +92,35 @@ public final class MetalDouble {
   }
 
   /**
-   * The kernels of the back end.
+   * The kernels of the back end, with every access of theirs checked.
    *
    * @return the library they are in
    * @throws org.opentest4j.TestAbortedException if they can't be built on this machine
    */
   public Path useKernels() {
-    Optional<MslToolchain> toolchain = MslToolchain.find(Path.of("target", "msl"));
+    Path kernels = toolchain().buildLibrary();
+    useKernels(kernels);
+    return kernels;
+  }
+
+  /**
+   * The kernels of the back end without checks of accesses and hazards, which is several times
+   * faster: for long runs that ask for numbers only. The setting {@code track} is off until it is
+   * set again or the double is {@link #reset}.
+   *
+   * @throws org.opentest4j.TestAbortedException if they can't be built on this machine
+   */
+  public void useFastKernels() {
+    useKernels(toolchain().buildFastLibrary());
+    set("track", 0);
+  }
+
+  private static MslToolchain toolchain() {
+    Optional<MslToolchain> toolchain = MslToolchain.find();
     if (toolchain.isEmpty()) {
       NativeTools.skip("The kernels can't be built here; install the package clang-19");
     }
-    Path kernels = toolchain.orElseThrow().buildLibrary();
-    useKernels(kernels);
-    return kernels;
+    return toolchain.orElseThrow();
   }
 
   /** Takes kernels from a CPU build of them. */

@@ -1,6 +1,5 @@
 package dev.lily.metal.msl;
 
-import java.nio.file.Path;
 import java.util.Optional;
 import org.junit.jupiter.api.Assumptions;
 
@@ -10,7 +9,7 @@ final class Tools {
   private static final String REQUIRED = "LILY_REQUIRE_METAL_TOOLS";
 
   private static final Optional<MslToolchain> TOOLCHAIN =
-      isLinux() ? MslToolchain.find(Path.of("target", "msl")) : Optional.empty();
+      isLinux() ? MslToolchain.find() : Optional.empty();
 
   private Tools() {}
 
