@@ -12,7 +12,7 @@ final class ExpertsRoute {
   static final int MAX_FUSED_HIDDEN = 4096;
 
   /** Assignments of a tile. */
-  static final int TILE_ROWS = 32;
+  static final int TILE_ROWS = 64;
 
   private static final int CHUNK = 16;
 

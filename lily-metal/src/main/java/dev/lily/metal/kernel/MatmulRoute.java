@@ -17,9 +17,6 @@ final class MatmulRoute {
   /** Most columns of a product that norms its input itself. */
   static final int MAX_FUSED_COLUMNS = 4096;
 
-  /** Rows from which prefill takes the large tile. */
-  static final int ROWS_FOR_LARGE_TILE = 33;
-
   /** Outputs of a tile of the prefill products. */
   static final int TILE_OUTPUTS = 64;
 
@@ -62,6 +59,7 @@ final class MatmulRoute {
   /** A prefill product: rows of a tile. */
   enum Gemm {
     M16(16),
+    M32(32),
     M64(64);
 
     private final int rows;
@@ -143,7 +141,7 @@ final class MatmulRoute {
 
   /** The prefill product. */
   static Gemm gemm(int rows) {
-    return rows < ROWS_FOR_LARGE_TILE ? Gemm.M16 : Gemm.M64;
+    return rows <= Gemm.M16.rows ? Gemm.M16 : rows <= Gemm.M32.rows ? Gemm.M32 : Gemm.M64;
   }
 
   private static List<String> names() {

@@ -310,6 +310,14 @@ static inline uint splits_of(uint tokens) {
 
 constant constexpr uint PREFILL_TOKENS = 16;
 
+// Spreads 8 rows of FN fragments over a simdgroup's own 64 FN floats of threadgroup memory.
+template <uint FN>
+static inline void spread(thread simdgroup_matrix<float, 8, 8>* fragments, threadgroup float* strip) {
+  simdgroup_barrier(mem_flags::mem_threadgroup);
+  for (uint j = 0; j < FN; j++) simdgroup_store(fragments[j], strip + 8 * j, 8 * FN);
+  simdgroup_barrier(mem_flags::mem_threadgroup);
+}
+
 #define ATTENTION_PREFILL(NAME, DIM)                                                                              \
   [[max_total_threads_per_threadgroup(128)]] kernel void NAME(                                                   \
       device const bfloat* query [[buffer(0)]], device const bfloat* query_gate [[buffer(1)]],                   \

@@ -24,11 +24,10 @@ class RouteTest {
     assertThat(chosen.exists(format)).isTrue();
   }
 
-  @Test
-  void takesTheLargeTileForManyRows() {
-    assertThat(MatmulRoute.gemm(1)).isEqualTo(Gemm.M16);
-    assertThat(MatmulRoute.gemm(32)).isEqualTo(Gemm.M16);
-    assertThat(MatmulRoute.gemm(33)).isEqualTo(Gemm.M64);
+  @ParameterizedTest
+  @CsvSource({"1, M16", "16, M16", "17, M32", "32, M32", "33, M64", "2048, M64"})
+  void takesLargerTilesForMoreRows(int rows, Gemm tile) {
+    assertThat(MatmulRoute.gemm(rows)).isEqualTo(tile);
   }
 
   @ParameterizedTest
@@ -68,7 +67,7 @@ class RouteTest {
   }
 
   @ParameterizedTest
-  @CsvSource({"1, 256, 2", "32, 4, 5", "33, 4, 6", "16384, 256, 768"})
+  @CsvSource({"1, 256, 2", "64, 4, 5", "65, 4, 6", "16384, 256, 512"})
   void countsTheTilesThatGroupingMayNeed(int assignments, int experts, int tiles) {
     assertThat(ExpertsRoute.mostTiles(assignments, experts)).isEqualTo(tiles);
   }

@@ -114,7 +114,7 @@ class ExpertsKernelCpuRunTest {
       MemorySegment out = Data.poisonedBf16(rows * hidden);
       MemorySegment route = Data.struct(experts, k, rows * k);
       String name = format.kernelName();
-      int mostTiles = Math.ceilDiv(rows * k, 32) + Math.min(experts, rows * k);
+      int mostTiles = Math.ceilDiv(rows * k, 64) + Math.min(experts, rows * k);
       kernels.dispatch(
           "experts_route", Geometry.of(rows, 256), Data.f32(logits), chosen, weights, route);
       kernels.dispatch("experts_group", Geometry.of(1, 1024), chosen, offsets, tiles, order, route);
@@ -148,7 +148,7 @@ class ExpertsKernelCpuRunTest {
       MemorySegment none = Data.unused();
       kernels.dispatch(
           "experts_expand_tiles_" + name,
-          Geometry.of(Math.ceilDiv(sharedInner, 32), Math.ceilDiv(rows, 32), 1, 128),
+          Geometry.of(Math.ceilDiv(sharedInner, 32), Math.ceilDiv(rows, 64), 1, 128),
           sharedGate.codes(),
           sharedGate.scales(),
           sharedGate.biases(),
@@ -163,7 +163,7 @@ class ExpertsKernelCpuRunTest {
           Data.struct(hidden, 32, sharedInner, rows, 0, 1, 0, 0));
       kernels.dispatch(
           "experts_contract_tiles_" + name,
-          Geometry.of(Math.ceilDiv(hidden, 64), Math.ceilDiv(rows, 32), 1, 128),
+          Geometry.of(Math.ceilDiv(hidden, 64), Math.ceilDiv(rows, 64), 1, 128),
           sharedDown.codes(),
           sharedDown.scales(),
           sharedDown.biases(),

@@ -268,6 +268,7 @@ class MatmulKernelCpuRunTest {
       first = out;
     }
     assertThat(gemm(Tools.kernels(), w, x, rows, 16, true)).isEqualTo(first);
+    assertThat(gemm(Tools.kernels(), w, x, rows, 32, true)).isEqualTo(first);
     check(w, x, rows, gemm(Tools.kernels(), w, x, rows, 16, false), 2 * Data.BF16);
     check(w, x, rows, gemm(Tools.kernels(), w, x, rows, 64, false), 2 * Data.BF16);
   }
