@@ -368,3 +368,44 @@ static inline void write8(device T* out, ulong row, uint output, uint outputs, f
     for (uint j = 0; j < 8 && output + j < outputs; j++) to[j] = T(j < 4 ? low[j] : high[j - 4]);
   }
 }
+
+// Tiles of assignments of tokens to experts, grouped by expert.
+constant constexpr uint EXPERT_TILE_ROWS = 64;
+
+struct ExpertTileParams {
+  uint columns;
+  uint group_size;
+  uint outputs;
+  uint rows;        // of x, or assignments
+  uint experts;     // 0: one expert over all rows in order, offsets, tiles and order are not read
+  uint per_token;
+  uint gate_rows;   // rows of the stack from one expert to the next
+  uint up_rows;
+};
+
+// The expert of a tile, its first assignment and how many; 0 of them past the last tile.
+static inline uint tile_expert(device const uint* offsets, device const uint* tiles, constant ExpertTileParams& p,
+                               uint tile, thread uint& first, thread uint& count) {
+  if (p.experts == 0) {
+    first = tile * EXPERT_TILE_ROWS;
+    count = first < p.rows ? min(EXPERT_TILE_ROWS, p.rows - first) : 0u;
+    return 0;
+  }
+  if (tile >= tiles[p.experts]) {
+    first = 0;
+    count = 0;
+    return 0;
+  }
+  uint low = 0, high = p.experts;  // tiles[low] <= tile < tiles[high]
+  while (high - low > 1) {
+    const uint middle = (low + high) / 2;
+    if (tiles[middle] <= tile) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  first = offsets[low] + (tile - tiles[low]) * EXPERT_TILE_ROWS;
+  count = min(EXPERT_TILE_ROWS, offsets[low + 1] - first);
+  return low;
+}

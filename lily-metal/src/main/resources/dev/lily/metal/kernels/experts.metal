@@ -1,6 +1,5 @@
 constant constexpr uint MAX_EXPERTS = 1024;
 constant constexpr uint MAX_PER_TOKEN = 32;
-constant constexpr uint EXPERT_TILE_ROWS = 64;
 
 // The `per_token` largest logits of a row, largest first, the lower index first among equals: an expert's rank is the
 // number of experts before it. Logits that are NaN count as the smallest. Barriers inside.
@@ -272,44 +271,6 @@ struct RouteParams {
   threadgroup_barrier(mem_flags::mem_threadgroup);
   for (uint i = tid; i < p.assignments; i += 1024)
     order[atomic_fetch_add_explicit(&counts[chosen[i]], 1u, memory_order_relaxed)] = i;
-}
-
-struct ExpertTileParams {
-  uint columns;
-  uint group_size;
-  uint outputs;
-  uint rows;        // of x, or assignments
-  uint experts;     // 0: one expert over all rows in order, offsets, tiles and order are not read
-  uint per_token;
-  uint gate_rows;   // rows of the stack from one expert to the next
-  uint up_rows;
-};
-
-// The expert of a tile, its first assignment and how many; 0 of them past the last tile.
-static inline uint tile_expert(device const uint* offsets, device const uint* tiles, constant ExpertTileParams& p,
-                               uint tile, thread uint& first, thread uint& count) {
-  if (p.experts == 0) {
-    first = tile * EXPERT_TILE_ROWS;
-    count = first < p.rows ? min(EXPERT_TILE_ROWS, p.rows - first) : 0u;
-    return 0;
-  }
-  if (tile >= tiles[p.experts]) {
-    first = 0;
-    count = 0;
-    return 0;
-  }
-  uint low = 0, high = p.experts;  // tiles[low] <= tile < tiles[high]
-  while (high - low > 1) {
-    const uint middle = (low + high) / 2;
-    if (tiles[middle] <= tile) {
-      low = middle;
-    } else {
-      high = middle;
-    }
-  }
-  first = offsets[low] + (tile - tiles[low]) * EXPERT_TILE_ROWS;
-  count = min(EXPERT_TILE_ROWS, offsets[low + 1] - first);
-  return low;
 }
 
 // Gate, up and SwiGLU: act[i] of the i-th assignment in order. gate, up: stacks; x [rows, columns] bf16;
