@@ -84,20 +84,15 @@ struct Chunk {
 };
 
 template <uint FORMAT>
-static inline uint4 load_codes(device const uint* codes, ulong row, uint chunk, uint columns) {
-  const ulong at = row * (columns / CHUNK) + chunk;
-  if (FORMAT == AFFINE_4) {
-    const uint2 c = ((device const uint2*)codes)[at];
-    return uint4(c.x, c.y, 0u, 0u);
-  }
-  return ((device const uint4*)codes)[at];
-}
-
-template <uint FORMAT>
 static inline Chunk load_chunk(device const uint* codes, device const bfloat* scales, device const bfloat* biases,
                                ulong row, uint chunk, uint columns, uint group_size) {
   Chunk w;
-  w.codes = load_codes<FORMAT>(codes, row, chunk, columns);
+  if (FORMAT == AFFINE_4) {
+    const uint2 c = ((device const uint2*)codes)[row * (columns / CHUNK) + chunk];
+    w.codes = uint4(c.x, c.y, 0u, 0u);
+  } else {
+    w.codes = ((device const uint4*)codes)[row * (columns / CHUNK) + chunk];
+  }
   const ulong g = row * (columns / group_size) + chunk * CHUNK / group_size;
   w.scale = float(scales[g]);
   w.bias = float(biases[g]);
@@ -244,14 +239,24 @@ static inline void fetch_codes(device const uint* codes, device const bfloat* sc
   const ulong row = base + min(first + tid / threads, outputs - 1);
   const uint c = k + tid % threads * (OUTPUTS / 2);
   UNROLL for (uint i = 0; i < OUTPUTS / 32; i++) {
-    if (c + CHUNK * i >= columns) {
-      share.chunks[i].codes = uint4(0u);
-      share.chunks[i].scale = share.chunks[i].bias = 0.0f;
-    } else if (i > 0 && group_size % 32 == 0) {
-      share.chunks[i] = share.chunks[0];  // of the same group
-      share.chunks[i].codes = load_codes<FORMAT>(codes, row, c / CHUNK + i, columns);
+    thread Chunk& chunk = share.chunks[i];
+    const bool exists = c + CHUNK * i < columns;
+    const ulong at = (row * columns + c) / CHUNK + i;
+    if (!exists) {
+      chunk.codes = uint4(0u);
+    } else if (FORMAT == AFFINE_4) {
+      const uint2 words = ((device const uint2*)codes)[at];
+      chunk.codes = uint4(words.x, words.y, 0u, 0u);
     } else {
-      share.chunks[i] = load_chunk<FORMAT>(codes, scales, biases, row, c / CHUNK + i, columns, group_size);
+      chunk.codes = ((device const uint4*)codes)[at];
+    }
+    if (i > 0 && exists && group_size % 32 == 0) {
+      chunk.scale = share.chunks[0].scale;
+      chunk.bias = share.chunks[0].bias;
+    } else {
+      const ulong group = row * (columns / group_size) + (c + CHUNK * i) / group_size;
+      chunk.scale = exists ? float(scales[group]) : 0.0f;
+      chunk.bias = exists ? float(biases[group]) : 0.0f;
     }
   }
 }

@@ -27,7 +27,29 @@ class RouteTest {
   @ParameterizedTest
   @CsvSource({"1, M16", "16, M16", "17, M32", "32, M32", "33, M64", "2048, M64"})
   void takesLargerTilesForMoreRows(int rows, Gemm tile) {
-    assertThat(MatmulRoute.gemm(rows)).isEqualTo(tile);
+    assertThat(MatmulRoute.gemm(WeightFormat.Q4, rows, false)).isEqualTo(tile);
+    assertThat(MatmulRoute.gemm(WeightFormat.F32, rows, true)).isEqualTo(tile);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"Q4, true", "Q8, true", "BF16, false", "F32, false"})
+  void takesTensorOperationsForEveryNumberOfRowsOrNone(WeightFormat format, boolean tensor) {
+    for (int rows : new int[] {1, 16, 17, 64, 65, 4096}) {
+      assertThat(MatmulRoute.gemm(format, rows, true) == Gemm.TENSOR).isEqualTo(tensor);
+      assertThat(MatmulRoute.gemm(format, rows, false)).isNotEqualTo(Gemm.TENSOR);
+    }
+    assertThat(ExpertsRoute.expandTiles(format, true).contains("tensor")).isEqualTo(tensor);
+    assertThat(ExpertsRoute.contractTiles(format, true).contains("tensor")).isEqualTo(tensor);
+    assertThat(ExpertsRoute.expandTiles(format, false)).doesNotContain("tensor");
+  }
+
+  @Test
+  void triesTensorOperationsWhereThereIsHardwareUnlessToldOtherwise() {
+    assertThat(TensorOperations.AUTO.refusal(true)).isEmpty();
+    assertThat(TensorOperations.AUTO.refusal(false)).hasValueSatisfying(
+        why -> assertThat(why).contains("no hardware"));
+    assertThat(TensorOperations.ALWAYS.refusal(false)).isEmpty();
+    assertThat(TensorOperations.NEVER.refusal(true)).isPresent();
   }
 
   @ParameterizedTest
