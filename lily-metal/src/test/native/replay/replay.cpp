@@ -22,8 +22,8 @@ static const uint64_t WORKING_SET = 768ull << 20; /* bytes that the instances of
 static const size_t MAX_INSTANCES = 2000;
 static const uint64_t WHOLE = 1ull << 30;      /* buffers up to this are cloned whole */
 static const uint64_t MAX_CLONES = 24ull << 30; /* bytes */
-static const double SECONDS_OF_A_MEASUREMENT = 0.15;
-static const int MIN_ROUNDS = 5, MAX_ROUNDS = 100;
+static const double SECONDS_OF_A_MEASUREMENT = 0.1;
+static const int MIN_ROUNDS = 5, MAX_ROUNDS = 40;
 
 static cuda::Stream stream;
 static cuda::Event begin_event, end_event;
