@@ -93,6 +93,7 @@ static inline float rotated(device const bfloat* x, device const float* gain, fl
 constant constexpr uint TILE_TOKENS = 64;
 constant constexpr uint MAX_SPLITS = 64;
 constant constexpr uint SCORE_STRIDE = TILE_TOKENS + 8;
+constant constexpr uint KEYS_AT_ONCE = 16;  // blocks of 8 x 8 that are fetched together
 
 static inline uint tiles_per_split(uint tokens) {
   const uint tiles = (tokens + TILE_TOKENS - 1) / TILE_TOKENS;
@@ -163,27 +164,44 @@ static inline uint splits_of(uint tokens) {
   }
   if (tid < 64) rescale[tid] = 0.0f;
 
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+
+  // The queries stay in registers. A tile's values are on their way while its scores are made.
+  simdgroup_matrix<bfloat, 8, 8> q[MAX_HEAD_DIM / 8];
+  for (uint f = 0; f < MAX_HEAD_DIM / 8; f++)
+    if (8 * f < dim) simdgroup_load(q[f], query + 8 * f, dim);
   float largest = -INFINITY, sum = 0.0f;
   simdgroup_matrix<float, 8, 8> acc[MAX_HEAD_DIM / 64];
   for (uint i = 0; i < MAX_HEAD_DIM / 64; i++) acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
   for (uint t0 = begin; t0 < end; t0 += TILE_TOKENS) {
-    threadgroup_barrier(mem_flags::mem_threadgroup);
     const uint token0 = t0 + 8 * sg;
-    if (token0 < end) {
-      simdgroup_matrix<float, 8, 8> s = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-      simdgroup_matrix<bfloat, 8, 8> q, k;
-      device const bfloat* keys = pages + (token0 < last_block ? key_at(p, table, head, token0) : 0);
-      for (uint d = 0; d < dim; d += 8) {
-        simdgroup_load(q, query + d, dim);
-        if (token0 < last_block) {
-          simdgroup_load(k, keys + d, dim, ulong2(0, 0), true);
-        } else {
-          simdgroup_load(k, last_keys + d, dim, ulong2(0, 0), true);
-        }
-        simdgroup_multiply_accumulate(s, q, k, s);
+    simdgroup_matrix<float, 8, 8> s = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    if (token0 < last_block && token0 < end) {
+      device const bfloat* keys = pages + key_at(p, table, head, token0);
+      for (uint f0 = 0; f0 < MAX_HEAD_DIM / 8; f0 += KEYS_AT_ONCE) {
+        simdgroup_matrix<bfloat, 8, 8> k[KEYS_AT_ONCE];
+        for (uint f = 0; f < KEYS_AT_ONCE; f++)
+          if (8 * (f0 + f) < dim) simdgroup_load(k[f], keys + 8 * (f0 + f), dim, ulong2(0, 0), true);
+        for (uint f = 0; f < KEYS_AT_ONCE; f++)
+          if (8 * (f0 + f) < dim) simdgroup_multiply_accumulate(s, q[f0 + f], k[f], s);
       }
-      simdgroup_store(s, scores + 8 * sg, SCORE_STRIDE);
+    } else if (token0 < end) {
+      for (uint f = 0; f < MAX_HEAD_DIM / 8; f++) {
+        if (8 * f >= dim) break;
+        simdgroup_matrix<bfloat, 8, 8> k;
+        simdgroup_load(k, last_keys + 8 * f, dim, ulong2(0, 0), true);
+        simdgroup_multiply_accumulate(s, q[f], k, s);
+      }
     }
+    simdgroup_matrix<bfloat, 8, 8> v[TILE_TOKENS / 8 * (MAX_HEAD_DIM / 64)];
+    for (uint j = 0; j < TILE_TOKENS / 8; j++) {
+      const uint t = t0 + 8 * j;
+      if (t >= last_block || t >= end) continue;
+      device const bfloat* values = pages + key_at(p, table, head, t) + value_offset(p);
+      for (uint i = 0; i < MAX_HEAD_DIM / 64; i++)
+        if ((sg + 8 * i) * 8 < dim) simdgroup_load(v[j * (MAX_HEAD_DIM / 64) + i], values + (sg + 8 * i) * 8, dim);
+    }
+    if (token0 < end) simdgroup_store(s, scores + 8 * sg, SCORE_STRIDE);
     threadgroup_barrier(mem_flags::mem_threadgroup);
 
     threadgroup float* line = scores + sg * SCORE_STRIDE;
@@ -200,24 +218,25 @@ static inline uint splits_of(uint tokens) {
     if (lane == 0) rescale[sg * 8 + sg] = keep;
     threadgroup_barrier(mem_flags::mem_threadgroup);
 
-    simdgroup_matrix<float, 8, 8> diagonal, weights;
-    simdgroup_load(diagonal, rescale, 8);
-    for (uint i = 0; i < MAX_HEAD_DIM / 64; i++) {
-      const uint d = (sg + 8 * i) * 8;
-      if (d >= dim) break;
-      if (t0 != begin)
+    if (t0 != begin && simd_any(rescale[lane % 8 * 9] != 1.0f)) {
+      simdgroup_matrix<float, 8, 8> diagonal;
+      simdgroup_load(diagonal, rescale, 8);
+      for (uint i = 0; i < MAX_HEAD_DIM / 64; i++)
         simdgroup_multiply_accumulate(acc[i], diagonal, acc[i], make_filled_simdgroup_matrix<float, 8, 8>(0.0f));
-      for (uint t = t0; t < min(t0 + TILE_TOKENS, end); t += 8) {
-        simdgroup_matrix<bfloat, 8, 8> v;
-        simdgroup_load(weights, scores + (t - t0), SCORE_STRIDE);
-        if (t < last_block) {
-          simdgroup_load(v, pages + key_at(p, table, head, t) + value_offset(p) + d, dim);
-        } else {
-          simdgroup_load(v, last_values + d, dim);
-        }
-        simdgroup_multiply_accumulate(acc[i], weights, v, acc[i]);
+    }
+    for (uint j = 0; j < TILE_TOKENS / 8; j++) {
+      const uint t = t0 + 8 * j;
+      if (t >= end) continue;
+      simdgroup_matrix<float, 8, 8> weights;
+      simdgroup_load(weights, scores + 8 * j, SCORE_STRIDE);
+      for (uint i = 0; i < MAX_HEAD_DIM / 64; i++) {
+        const uint d = (sg + 8 * i) * 8;
+        if (d >= dim) continue;
+        if (t >= last_block) simdgroup_load(v[j * (MAX_HEAD_DIM / 64) + i], last_values + d, dim);
+        simdgroup_multiply_accumulate(acc[i], weights, v[j * (MAX_HEAD_DIM / 64) + i], acc[i]);
       }
     }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
   }
   const ulong at = ((ulong(row) * p.kv_heads * blocks + group.y) * MAX_SPLITS + group.x) * 8;
   for (uint i = 0; i < MAX_HEAD_DIM / 64; i++) {
@@ -341,7 +360,8 @@ constant constexpr uint PREFILL_TOKENS = 16;
     threadgroup_barrier(mem_flags::mem_threadgroup);                                                             \
     simdgroup_matrix<bfloat, 8, 8> q[DIM / 8];                                                                   \
     simdgroup_matrix<float, 8, 8> acc[DIM / 8];                                                                  \
-    for (uint f = 0; f < fragments; f++) {                                                                       \
+    for (uint f = 0; f < DIM / 8; f++) {                                                                         \
+      if (f >= fragments) continue;                                                                              \
       simdgroup_load(q[f], tile + 8 * sg * stride + 8 * f, stride);                                              \
       acc[f] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);                                                  \
     }                                                                                                            \
@@ -357,7 +377,8 @@ constant constexpr uint PREFILL_TOKENS = 16;
       for (uint j = 0; j < PREFILL_TOKENS / 8; j++) {                                                            \
         simdgroup_matrix<float, 8, 8> s = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);                       \
         simdgroup_matrix<bfloat, 8, 8> k;                                                                        \
-        for (uint f = 0; f < fragments; f++) {                                                                   \
+        for (uint f = 0; f < DIM / 8; f++) {                                                                     \
+          if (f >= fragments) continue;                                                                          \
           simdgroup_load(k, tile + 8 * j * stride + 8 * f, stride, ulong2(0, 0), true);                          \
           simdgroup_multiply_accumulate(s, q[f], k, s);                                                          \
         }                                                                                                        \
@@ -392,7 +413,8 @@ constant constexpr uint PREFILL_TOKENS = 16;
       simdgroup_matrix<float, 8, 8> keeps, weights[PREFILL_TOKENS / 8];                                          \
       simdgroup_load(keeps, diagonal, 8);                                                                        \
       for (uint j = 0; j < PREFILL_TOKENS / 8; j++) simdgroup_load(weights[j], strip + 8 * j, PREFILL_TOKENS);   \
-      for (uint f = 0; f < fragments; f++) {                                                                     \
+      for (uint f = 0; f < DIM / 8; f++) {                                                                       \
+        if (f >= fragments) continue;                                                                            \
         if (rescale)                                                                                             \
           simdgroup_multiply_accumulate(acc[f], keeps, acc[f], make_filled_simdgroup_matrix<float, 8, 8>(0.0f)); \
         for (uint j = 0; j < PREFILL_TOKENS / 8; j++) {                                                          \
@@ -404,7 +426,8 @@ constant constexpr uint PREFILL_TOKENS = 16;
       simdgroup_barrier(mem_flags::mem_threadgroup);                                                             \
     }                                                                                                            \
     if (lane % 4 == 0) diagonal[lane / 4] = sum;                                                                 \
-    for (uint f = 0; f < fragments; f++) {                                                                       \
+    for (uint f = 0; f < DIM / 8; f++) {                                                                         \
+      if (f >= fragments) continue;                                                                              \
       spread<1>(acc + f, strip);                                                                                 \
       for (uint e = lane; e < 64; e += SIMD) {                                                                   \
         const uint v = vector0 + 8 * sg + e / 8, d = 8 * f + e % 8;                                              \
