@@ -1,6 +1,6 @@
 // The part of Metal 4's tensors and of the system's mpp::tensor_ops that Lily's kernels use, for stock clang; comes
-// after metal_language.h. Stricter than the system where that costs nothing: the layout of a cooperative tensor is an
-// odd one, elements begin as NaN, and some of a thread's elements are not valid.
+// after metal_language.h. Stricter than the system where that costs nothing: the CPU run has an odd layout of
+// cooperative tensors, elements begin as NaN, and some of a thread's elements are not valid.
 #pragma once
 
 namespace metal {
@@ -26,10 +26,12 @@ template <class T> struct in_space {
 template <class T> struct in_space<device T> {
   static constexpr bool is_memory = true;
   using element = T;
+  template <class U> using with = device U;
 };
 template <class T> struct in_space<threadgroup T> {
   static constexpr bool is_memory = true;
   using element = T;
+  template <class U> using with = threadgroup U;
 };
 template <class A, class B> constexpr bool is_same = false;
 template <class A> constexpr bool is_same<A, A> = true;
@@ -72,6 +74,7 @@ template <class E, class X, class K> struct operand<tensor<E, X, K>> {
   using element = typename tensor<E, X, K>::element_type;
 };
 
+#ifndef LILY_GPU
 // Reads `count` elements from one row, zero where the tensor has none; what is read is checked.
 template <class Tensor>
 __attribute__((no_sanitize("coverage"))) inline void read_row(const Tensor& t, int row, int column, int count, float* to) {
@@ -82,6 +85,7 @@ __attribute__((no_sanitize("coverage"))) inline void read_row(const Tensor& t, i
   check(from, (uint)(real * sizeof *from), read);
   for (int i = 0; i < real; i++) to[i] = (float)from[i];
 }
+#endif
 }  // namespace shim
 }  // namespace metal
 
@@ -98,6 +102,11 @@ struct matmul2d_descriptor {
         relaxed_precision(relaxed_precision), matmul_mode(matmul_mode) {}
 };
 
+#ifdef LILY_GPU
+template <int M, int N, class T, class Left, class Right> struct result_tensor;
+template <matmul2d_descriptor D, class Left, class Right, class T, class L, class R>
+inline void run_product(const Left& left, const Right& right, result_tensor<D.m, D.n, T, L, R>& out);
+#else
 // Elements of an M x N result spread over 32 lanes, to which runs of 4 columns are dealt in turn. A lane has one slot
 // more than it needs; which one differs from lane to lane.
 template <int M, int N, class T, class Left, class Right> struct result_tensor {
@@ -132,6 +141,35 @@ template <int M, int N, class T, class Left, class Right> struct result_tensor {
   }
 };
 
+template <matmul2d_descriptor D, class Left, class Right, class T, class L, class R>
+__attribute__((no_sanitize("coverage"))) inline void run_product(const Left& left, const Right& right,
+                                                                 result_tensor<D.m, D.n, T, L, R>& out) {
+  constexpr int PER_LANE = D.m * D.n / 32;
+  for (int own = 0; own < PER_LANE; own += 4) {
+    const int first = own < out.surplus() ? own : own + 1;
+    const int e = out.place(first), column = e % D.n, row = e / D.n;
+    float a[D.k], b[4][D.k];
+    metal::shim::read_row(left, row, 0, D.k, a);
+    if (D.transpose_right) {
+      for (int j = 0; j < 4; j++) metal::shim::read_row(right, column + j, 0, D.k, b[j]);
+    } else {
+      for (int k = 0; k < D.k; k++) {
+        float four[4];
+        metal::shim::read_row(right, k, column, 4, four);
+        for (int j = 0; j < 4; j++) b[j][k] = four[j];
+      }
+    }
+    for (int j = 0; j < 4; j++) {
+      int slot = own + j;
+      if (slot >= out.surplus()) slot++;
+      float sum = D.matmul_mode == matmul2d_descriptor::mode::multiply ? 0.0f : (float)out.slots[slot];
+      for (int k = 0; k < D.k; k++) sum = __builtin_fmaf(a[k], b[j][k], sum);
+      out.slots[slot] = (T)sum;
+    }
+  }
+}
+#endif
+
 template <matmul2d_descriptor D, class Scope> struct matmul2d {
   static_assert(D.m % 16 == 0 || D.n % 16 == 0, "at least one of M or N must be a multiple of 16");
   static_assert(D.k > 0, "only operations of a fixed K");
@@ -145,36 +183,19 @@ template <matmul2d_descriptor D, class Scope> struct matmul2d {
 
   // A simdgroup's collective; orders no memory.
   template <class Left, class Right, class T, class L, class R>
-  __attribute__((no_sanitize("coverage"))) void run(const Left& left, const Right& right, result_tensor<D.m, D.n, T, L, R>& out,
-                                                    int line = __builtin_LINE()) const {
+  void run(const Left& left, const Right& right, result_tensor<D.m, D.n, T, L, R>& out,
+           int line = __builtin_LINE()) const {
     static_assert(metal::shim::is_same<Left, L> && metal::shim::is_same<Right, R>,
                   "input types must match cooperative tensor types");
     static_assert(metal::shim::is_same<typename Left::element_type, typename Right::element_type>,
                   "only operands of one element type");
+#ifndef LILY_GPU
     metal::shim::exchange(&line, sizeof line, line);
-    constexpr int PER_LANE = D.m * D.n / 32;
-    for (int own = 0; own < PER_LANE; own += 4) {
-      const int first = own < out.surplus() ? own : own + 1;
-      const int e = out.place(first), column = e % D.n, row = e / D.n;
-      float a[D.k], b[4][D.k];
-      metal::shim::read_row(left, row, 0, D.k, a);
-      if (D.transpose_right) {
-        for (int j = 0; j < 4; j++) metal::shim::read_row(right, column + j, 0, D.k, b[j]);
-      } else {
-        for (int k = 0; k < D.k; k++) {
-          float four[4];
-          metal::shim::read_row(right, k, column, 4, four);
-          for (int j = 0; j < 4; j++) b[j][k] = four[j];
-        }
-      }
-      for (int j = 0; j < 4; j++) {
-        int slot = own + j;
-        if (slot >= out.surplus()) slot++;
-        float sum = D.matmul_mode == matmul2d_descriptor::mode::multiply ? 0.0f : (float)out.slots[slot];
-        for (int k = 0; k < D.k; k++) sum = __builtin_fmaf(a[k], b[j][k], sum);
-        out.slots[slot] = (T)sum;
-      }
-    }
+#endif
+    run_product<D>(left, right, out);
   }
 };
 }  // namespace mpp::tensor_ops
+#ifdef LILY_GPU
+#include "gpu_tensor_operations.h"
+#endif

@@ -45,6 +45,7 @@ public final class KernelLibrary {
   private static final Map<String, List<String>> TENSOR_FAMILIES =
       Map.of(
           "matmul_tensor", MatmulRoute.TENSOR_NAMES,
+          "attention_tensor", AttentionRoute.TENSOR_NAMES,
           "experts_tensor", ExpertsRoute.TENSOR_NAMES);
 
   private final Map<String, ComputePipeline> pipelines = new ConcurrentHashMap<>();

@@ -205,7 +205,7 @@ public final class MatmulKernels {
         .constant(norm.gain().buffer(), 0)
         .write(norm.x().spare())
         .write(norm.n())
-        .dispatch(groups, 1, 1, MATVEC_THREADS);
+        .dispatch(KernelEncoder.ceilDiv(groups, kind.blocks()), 1, 1, MATVEC_THREADS);
     norm.x().takeSpare();
     norm.clear();
     return true;

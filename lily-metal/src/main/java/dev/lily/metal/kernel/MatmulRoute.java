@@ -88,19 +88,28 @@ final class MatmulRoute {
     }
   }
 
-  /** A decode product of one row that norms its input itself: outputs of a simdgroup. */
+  /**
+   * A decode product of one row that norms its input itself: outputs of a simdgroup, and how often a
+   * threadgroup makes them.
+   */
   enum NormMatvec {
-    Q4_BF16_O4("q4_bf16_o4", 4),
-    Q4_BF16_O2("q4_bf16_o2", 2),
-    Q4_F32_O4("q4_f32_o4", 4),
-    Q8_F32_O1("q8_f32_o1", 1);
+    Q4_BF16_O4("q4_bf16_o4", 4, 1),
+    Q4_BF16_O2("q4_bf16_o2", 2, 1),
+    Q4_F32_O4("q4_f32_o4", 4, 4),
+    Q8_F32_O1("q8_f32_o1", 1, 1);
 
     private final String suffix;
     private final int outputs;
+    private final int blocks;
 
-    NormMatvec(String suffix, int outputs) {
+    NormMatvec(String suffix, int outputs, int blocks) {
       this.suffix = suffix;
       this.outputs = outputs;
+      this.blocks = blocks;
+    }
+
+    int blocks() {
+      return blocks;
     }
 
     int outputs() {

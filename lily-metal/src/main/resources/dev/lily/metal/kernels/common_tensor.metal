@@ -16,10 +16,11 @@ static inline TileRows tile_rows(threadgroup bfloat* from, int rows) {
   return TileRows(from, dextents<int32_t, 2>(64, rows), array<int32_t, 2>({1, int(TILE_STRIDE(bfloat))}));
 }
 
-// NAME: a simdgroup's product of M rows by N outputs, 64 columns at a time, on top of what is there.
-#define TENSOR_PRODUCT(NAME, M, N)                                                                  \
-  constexpr auto NAME##_shape = mpp::tensor_ops::matmul2d_descriptor(                                \
-      M, N, 64, false, true, false, mpp::tensor_ops::matmul2d_descriptor::mode::multiply_accumulate); \
+// NAME: a simdgroup's product of M rows by N outputs, K columns at a time, MODE multiply or multiply_accumulate (on top of
+// what is there). IS_TRANSPOSED: the right operand's rows are outputs.
+#define TENSOR_PRODUCT(NAME, M, N, K, IS_TRANSPOSED, MODE)                                        \
+  constexpr auto NAME##_shape = mpp::tensor_ops::matmul2d_descriptor(                              \
+      M, N, K, false, IS_TRANSPOSED, false, mpp::tensor_ops::matmul2d_descriptor::mode::MODE);     \
   mpp::tensor_ops::matmul2d<NAME##_shape, execution_simdgroup> NAME
 
 template <typename Sums>

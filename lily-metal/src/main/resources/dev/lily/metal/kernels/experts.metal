@@ -1,28 +1,51 @@
 constant constexpr uint MAX_EXPERTS = 1024;
 constant constexpr uint MAX_PER_TOKEN = 32;
 
-// The `per_token` largest logits of a row, largest first, the lower index first among equals: an expert's rank is the
-// number of experts before it. Logits that are NaN count as the smallest. Barriers inside.
-static inline void choose_experts(device const float* row, uint experts, uint per_token, threadgroup float* logits,
-                                  threadgroup uint* chosen, uint tid, uint threads) {
-  for (uint e = tid; e < experts; e += threads) logits[e] = isnan(row[e]) ? -INFINITY : row[e];
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  for (uint e = tid; e < experts; e += threads) {
-    const float mine = logits[e];
+// The `per_token` largest logits of a row, largest first, the lower index first among equals, in threadgroup memory. Each
+// simdgroup lists the first ones of 32 experts at a time; a listed expert's rank is the number of listed ones before it.
+// Logits that are NaN count as the smallest. 256 threads, barriers inside.
+struct Chosen {
+  uint experts[MAX_PER_TOKEN];
+  float logits[MAX_PER_TOKEN];
+};
+static inline void choose_experts(device const float* row, uint experts, uint per_token, threadgroup float* listed,
+                                  threadgroup ushort* listed_experts, threadgroup Chosen& chosen, uint tid, uint lane,
+                                  uint sg) {
+  const uint blocks = (experts + SIMD - 1) / SIMD;
+  for (uint block = sg; block < blocks; block += 8) {
+    const uint expert = block * SIMD + lane;
+    const float logit = expert < experts ? row[expert] : -INFINITY, mine = isnan(logit) ? -INFINITY : logit;
     uint rank = 0;
-    for (uint f = 0; f < experts; f++) rank += logits[f] > mine || (logits[f] == mine && f < e) ? 1u : 0u;
-    if (rank < per_token) chosen[rank] = e;
+    for (uint l = 0; l < SIMD; l++) {
+      const float other = simd_shuffle(mine, ushort(l));
+      rank += other > mine || (other == mine && l < lane) ? 1u : 0u;
+    }
+    if (rank < per_token) {
+      listed[block * per_token + rank] = mine;
+      listed_experts[block * per_token + rank] = ushort(expert);
+    }
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  for (uint i = tid; i < blocks * per_token; i += 256) {
+    const float mine = listed[i];
+    uint rank = 0;
+    for (uint j = 0; j < blocks * per_token; j++) {
+      const float other = listed[j];
+      rank += other > mine || (other == mine && j < i) ? 1u : 0u;
+    }
+    if (rank < per_token) {
+      chosen.experts[rank] = listed_experts[i];
+      chosen.logits[rank] = mine;
+    }
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
 }
 
 // Softmax over the chosen ones, which is the renormalised softmax over all.
-static inline float expert_weight(threadgroup const float* logits, threadgroup const uint* chosen, uint per_token,
-                                  uint rank) {
-  const float largest = logits[chosen[0]];
+static inline float expert_weight(threadgroup const Chosen& chosen, uint per_token, uint rank) {
   float sum = 0.0f;
-  for (uint i = 0; i < per_token; i++) sum += precise::exp(logits[chosen[i]] - largest);
-  return precise::exp(logits[chosen[rank]] - largest) / sum;
+  for (uint i = 0; i < per_token; i++) sum += precise::exp(chosen.logits[i] - chosen.logits[0]);
+  return precise::exp(chosen.logits[rank] - chosen.logits[0]) / sum;
 }
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -44,37 +67,51 @@ struct ExpertsParams {
 template <uint FORMAT, uint OUTPUTS>
 static inline void expand(device const uint* gate_codes, device const bfloat* gate_scales,
                           device const bfloat* gate_biases, device const uint* up_codes,
-                          device const bfloat* up_scales, device const bfloat* up_biases, ulong gate_base,
-                          ulong up_base, uint first, uint outputs, uint columns, uint group_size,
-                          threadgroup const bfloat* x, threadgroup const float* sums, uint lane, device bfloat* out) {
+                          device const bfloat* up_scales, device const bfloat* up_biases, uint gate_base, uint up_base,
+                          RowShape shape, uint first, uint outputs, uint columns, threadgroup const bfloat* x,
+                          uint plane, threadgroup const float* sums, uint lane, device bfloat* out) {
+  uint gate_rows[OUTPUTS], up_rows[OUTPUTS];
   float gate[OUTPUTS], up[OUTPUTS];
-  for (uint o = 0; o < OUTPUTS; o++) gate[o] = up[o] = 0.0f;
-  for (uint c = lane * CHUNK; c < columns; c += STRIDE) {
-    if (FORMAT == AFFINE_4 || FORMAT == AFFINE_8) {
+  for (uint o = 0; o < OUTPUTS; o++) {
+    gate_rows[o] = gate_base + min(first + o, outputs - 1);
+    up_rows[o] = up_base + min(first + o, outputs - 1);
+    gate[o] = up[o] = 0.0f;
+  }
+  if (FORMAT == AFFINE_4 || FORMAT == AFFINE_8) {
+    Chunk next_gate[OUTPUTS], next_up[OUTPUTS];
+    if (lane < shape.chunks) {
+      load_chunks<FORMAT, OUTPUTS>(gate_codes, gate_scales, gate_biases, shape, gate_rows, lane, next_gate);
+      load_chunks<FORMAT, OUTPUTS>(up_codes, up_scales, up_biases, shape, up_rows, lane, next_up);
+    }
+    for (uint chunk = lane; chunk < shape.chunks; chunk += SIMD) {
       Chunk g[OUTPUTS], u[OUTPUTS];
       for (uint o = 0; o < OUTPUTS; o++) {
-        const uint output = min(first + o, outputs - 1);
-        g[o] = load_chunk<FORMAT>(gate_codes, gate_scales, gate_biases, gate_base + output, c / CHUNK, columns, group_size);
-        u[o] = load_chunk<FORMAT>(up_codes, up_scales, up_biases, up_base + output, c / CHUNK, columns, group_size);
+        g[o] = next_gate[o];
+        u[o] = next_up[o];
       }
-      const float sum = sums[c / CHUNK];
-      for (uint o = 0; o < OUTPUTS; o++) {
-        gate[o] = add_chunk<FORMAT>(g[o], x + c, sum, gate[o]);
-        up[o] = add_chunk<FORMAT>(u[o], x + c, sum, up[o]);
+      if (chunk + SIMD < shape.chunks) {
+        load_chunks<FORMAT, OUTPUTS>(gate_codes, gate_scales, gate_biases, shape, gate_rows, chunk + SIMD, next_gate);
+        load_chunks<FORMAT, OUTPUTS>(up_codes, up_scales, up_biases, shape, up_rows, chunk + SIMD, next_up);
       }
-    } else {
       for (uint o = 0; o < OUTPUTS; o++) {
-        const uint output = min(first + o, outputs - 1);
-        gate[o] = add_dense<FORMAT>(gate_codes, gate_base + output, c, columns, x + c, gate[o]);
-        up[o] = add_dense<FORMAT>(up_codes, up_base + output, c, columns, x + c, up[o]);
+        gate[o] = add_chunk<FORMAT>(g[o], x + chunk * PIECE, plane, sums[chunk], gate[o]);
+        up[o] = add_chunk<FORMAT>(u[o], x + chunk * PIECE, plane, sums[chunk], up[o]);
       }
     }
+  } else {
+    for (uint c = lane * CHUNK; c < columns; c += STRIDE)
+      for (uint o = 0; o < OUTPUTS; o++) {
+        gate[o] = add_dense<FORMAT>(gate_codes, gate_rows[o], c, columns, x + c / 2, plane, gate[o]);
+        up[o] = add_dense<FORMAT>(up_codes, up_rows[o], c, columns, x + c / 2, plane, up[o]);
+      }
   }
   for (uint o = 0; o < OUTPUTS; o++) {
     const float g = simd_sum(gate[o]), u = simd_sum(up[o]);
     if (lane == 0 && first + o < outputs) out[first + o] = bfloat(silu(g) * u);
   }
 }
+
+constant constexpr uint EXPAND_COLUMNS = 4096;  // most columns of experts_expand
 
 // Gate, up and SwiGLU of the chosen experts and of the shared one. Each threadgroup routes its row itself.
 // logits [rows, experts] fp32; n [rows, hidden] bf16; gate, up: stacks; shared gate, up: matrices, all of one format;
@@ -95,61 +132,84 @@ static inline void expand(device const uint* gate_codes, device const bfloat* ga
       device float* weights_out [[buffer(16)]], constant ExpertsParams& p [[buffer(17)]],                      \
       uint3 group [[threadgroup_position_in_grid]], uint tid [[thread_index_in_threadgroup]],                  \
       uint lane [[thread_index_in_simdgroup]], uint sg [[simdgroup_index_in_threadgroup]]) {                   \
-    threadgroup bfloat xs[4096];                                                                               \
-    threadgroup float sums[4096 / CHUNK];                                                                      \
-    threadgroup float row[MAX_EXPERTS];                                                                        \
-    threadgroup uint chosen[MAX_PER_TOKEN];                                                                    \
-    const bool shared = group.y == p.per_token;                                                                \
-    device const bfloat* x = n + ulong(group.z) * p.hidden;                                                    \
-    for (uint c = tid; c < (p.hidden + CHUNK - 1) / CHUNK * CHUNK; c += 256)                                   \
-      xs[c] = c < p.hidden ? staged(FORMAT, float(x[c]), c) : bfloat(0.0f);                                    \
-    choose_experts(logits + ulong(group.z) * p.experts, p.experts, p.per_token, row, chosen, tid, 256);        \
-    stage_sums(FORMAT, xs, sums, p.hidden / CHUNK, tid, 256);                                                  \
-    if (group.x == 0 && shared && tid < p.per_token) {                                                         \
-      chosen_out[group.z * p.per_token + tid] = chosen[tid];                                                   \
-      weights_out[group.z * p.per_token + tid] = expert_weight(row, chosen, p.per_token, tid);                 \
-    }                                                                                                          \
-    threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
-    const uint first = (group.x * MATVEC_SIMDGROUPS + sg) * OUTPUTS;                                           \
-    device bfloat* out = act + ulong(group.z) * (p.per_token * p.intermediate + p.shared_intermediate) +       \
-                         group.y * p.intermediate;                                                             \
-    if (shared) {                                                                                              \
-      if (first < p.shared_intermediate)                                                                       \
-        expand<FORMAT, OUTPUTS>(shared_gate_codes, shared_gate_scales, shared_gate_biases, shared_up_codes,    \
-                                shared_up_scales, shared_up_biases, 0, 0, first, p.shared_intermediate,        \
-                                p.hidden, p.group_size, xs, sums, lane, out);                                  \
-    } else if (first < p.intermediate) {                                                                       \
-      const ulong expert = chosen[group.y];                                                                    \
-      expand<FORMAT, OUTPUTS>(gate_codes, gate_scales, gate_biases, up_codes, up_scales, up_biases,            \
-                              expert * p.gate_rows, expert * p.up_rows, first, p.intermediate, p.hidden,       \
-                              p.group_size, xs, sums, lane, out);                                              \
-    }                                                                                                          \
+    threadgroup uint4 staged_x[EXPAND_COLUMNS / PIECE];                                                         \
+    threadgroup float sums[EXPAND_COLUMNS / CHUNK];                                                             \
+    threadgroup float listed[MAX_EXPERTS];                                                                      \
+    threadgroup ushort listed_experts[MAX_EXPERTS];                                                             \
+    threadgroup Chosen chosen;                                                                                  \
+    threadgroup bfloat* xs = (threadgroup bfloat*)staged_x;                                                     \
+    const bool shared = group.y == p.per_token;                                                                 \
+    device const bfloat* x = n + ulong(group.z) * p.hidden;                                                     \
+    const uint pieces = (p.hidden + CHUNK - 1) / CHUNK * 2;                                                     \
+    for (uint i = 0; i < pieces; i += 256) {                                                                    \
+      float v[PIECE];                                                                                           \
+      load_piece(x, p.hidden, i + tid, p.hidden % PIECE == 0, v);                                               \
+      stage_piece(FORMAT, v, i + tid, i + tid < pieces, EXPAND_COLUMNS / 2, xs, sums);                          \
+    }                                                                                                           \
+    if (!shared || group.x == 0)                                                                                \
+      choose_experts(logits + ulong(group.z) * p.experts, p.experts, p.per_token, listed, listed_experts, chosen, \
+                     tid, lane, sg);                                                                            \
+    else                                                                                                        \
+      threadgroup_barrier(mem_flags::mem_threadgroup);                                                          \
+    if (group.x == 0 && shared && tid < p.per_token) {                                                          \
+      chosen_out[group.z * p.per_token + tid] = chosen.experts[tid];                                            \
+      weights_out[group.z * p.per_token + tid] = expert_weight(chosen, p.per_token, tid);                       \
+    }                                                                                                           \
+    const uint first = (group.x * MATVEC_SIMDGROUPS + sg) * OUTPUTS;                                            \
+    const RowShape shape = row_shape(FORMAT, p.hidden, p.group_size);                                           \
+    device bfloat* out = act + ulong(group.z) * (p.per_token * p.intermediate + p.shared_intermediate) +        \
+                         group.y * p.intermediate;                                                              \
+    if (shared) {                                                                                               \
+      if (first < p.shared_intermediate)                                                                        \
+        expand<FORMAT, OUTPUTS>(shared_gate_codes, shared_gate_scales, shared_gate_biases, shared_up_codes,     \
+                                shared_up_scales, shared_up_biases, 0, 0, shape, first, p.shared_intermediate,  \
+                                p.hidden, xs, EXPAND_COLUMNS / 2, sums, lane, out);                             \
+    } else if (first < p.intermediate) {                                                                        \
+      const uint expert = chosen.experts[group.y];                                                              \
+      expand<FORMAT, OUTPUTS>(gate_codes, gate_scales, gate_biases, up_codes, up_scales, up_biases,             \
+                              expert * p.gate_rows, expert * p.up_rows, shape, first, p.intermediate, p.hidden, xs, \
+                              EXPAND_COLUMNS / 2, sums, lane, out);                                             \
+    }                                                                                                           \
   }
 EXPAND(experts_expand_q4, AFFINE_4, 2)
 EXPAND(experts_expand_q8, AFFINE_8, 2)
 EXPAND(experts_expand_bf16, DENSE_BF16, 2)
 EXPAND(experts_expand_f32, DENSE_F32, 2)
 
-// One lane's part of OUTPUTS outputs of one expert.
-template <uint FORMAT, uint OUTPUTS>
+// One lane's part of OUTPUTS outputs of COUNT experts, the same chunk of each: fetched together, since one expert's rows
+// are too short to keep memory busy. bases: the experts' first rows.
+template <uint FORMAT, uint OUTPUTS, uint COUNT>
+static inline void load_experts(device const uint* codes, device const bfloat* scales, device const bfloat* biases,
+                                RowShape shape, thread const uint* bases, thread const uint* rows, uint chunk,
+                                thread Chunk* w) {
+  for (uint i = 0; i < COUNT; i++)
+    for (uint o = 0; o < OUTPUTS; o++)
+      w[i * OUTPUTS + o] = load_chunk<FORMAT>(codes, scales, biases, shape, bases[i] + rows[o], chunk);
+}
+
+// Their sums; the first chunks are fetched. Expert i's columns begin at x + from[i], staged in planes of x_stride / 2.
+template <uint FORMAT, uint OUTPUTS, uint COUNT>
 static inline void contract(device const uint* codes, device const bfloat* scales, device const bfloat* biases,
-                            ulong base, uint first, uint outputs, uint columns, uint group_size,
-                            threadgroup const bfloat* x, threadgroup const float* sums, float weight, uint lane,
-                            thread float* total) {
-  float acc[OUTPUTS];
-  for (uint o = 0; o < OUTPUTS; o++) acc[o] = 0.0f;
+                            RowShape shape, thread const uint* bases, thread const uint* rows, uint columns,
+                            threadgroup const bfloat* x, threadgroup const float* sums, thread const uint* from,
+                            uint x_stride, uint lane, thread Chunk* first, thread float* acc) {
+  for (uint i = 0; i < COUNT * OUTPUTS; i++) acc[i] = 0.0f;
+  const uint plane = x_stride / 2;
   for (uint c = lane * CHUNK; c < columns; c += STRIDE) {
     if (FORMAT == AFFINE_4 || FORMAT == AFFINE_8) {
-      Chunk w[OUTPUTS];
-      for (uint o = 0; o < OUTPUTS; o++)
-        w[o] = load_chunk<FORMAT>(codes, scales, biases, base + min(first + o, outputs - 1), c / CHUNK, columns, group_size);
-      for (uint o = 0; o < OUTPUTS; o++) acc[o] = add_chunk<FORMAT>(w[o], x + c, sums[c / CHUNK], acc[o]);
+      for (uint i = 0; i < COUNT; i++)
+        for (uint o = 0; o < OUTPUTS; o++)
+          acc[i * OUTPUTS + o] = add_chunk<FORMAT>(first[i * OUTPUTS + o], x + from[i] + c / 2, plane,
+                                                   sums[(from[i] + c) / CHUNK], acc[i * OUTPUTS + o]);
+      if (c + STRIDE < columns)
+        load_experts<FORMAT, OUTPUTS, COUNT>(codes, scales, biases, shape, bases, rows, (c + STRIDE) / CHUNK, first);
     } else {
-      for (uint o = 0; o < OUTPUTS; o++)
-        acc[o] = add_dense<FORMAT>(codes, base + min(first + o, outputs - 1), c, columns, x + c, acc[o]);
+      for (uint i = 0; i < COUNT; i++)
+        for (uint o = 0; o < OUTPUTS; o++)
+          acc[i * OUTPUTS + o] = add_dense<FORMAT>(codes, bases[i] + rows[o], c, columns, x + from[i] + c / 2, plane,
+                                                   acc[i * OUTPUTS + o]);
     }
   }
-  for (uint o = 0; o < OUTPUTS; o++) total[o] = fma(weight, acc[o], total[o]);
 }
 
 // out = sum over the chosen experts, in rank order, of weight * down * act, then sigmoid(shared gate) * shared down * act.
@@ -157,7 +217,7 @@ static inline void contract(device const uint* codes, device const bfloat* scale
 // out [rows, hidden] bf16. Threadgroup memory: 2 1/4 bytes for each of per_token * intermediate +
 // shared_intermediate values, each expert's part rounded up to 16 values, the whole to 16 bytes.
 // Grid (ceil(hidden / (8 OUTPUTS)), rows) of 256 threads.
-#define CONTRACT(NAME, FORMAT, OUTPUTS)                                                                         \
+#define CONTRACT(NAME, FORMAT, OUTPUTS, EXPERTS)                                                                     \
   [[max_total_threads_per_threadgroup(256)]] kernel void NAME(                                                 \
       device const uint* codes [[buffer(0)]], device const bfloat* scales [[buffer(1)]],                       \
       device const bfloat* biases [[buffer(2)]], device const uint* shared_codes [[buffer(3)]],                \
@@ -165,42 +225,70 @@ static inline void contract(device const uint* codes, device const bfloat* scale
       device const bfloat* act [[buffer(6)]], device const uint* chosen [[buffer(7)]],                         \
       device const float* weights [[buffer(8)]], device const float* shared_gate [[buffer(9)]],                \
       device bfloat* out [[buffer(10)]], constant ExpertsParams& p [[buffer(11)]],                             \
-      threadgroup bfloat* xs [[threadgroup(0)]], uint2 group [[threadgroup_position_in_grid]],                 \
+      threadgroup uint4* block [[threadgroup(0)]], uint2 group [[threadgroup_position_in_grid]],                 \
       uint tid [[thread_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]],                       \
       uint sg [[simdgroup_index_in_threadgroup]]) {                                                            \
-    const uint padded = (p.intermediate + CHUNK - 1) / CHUNK * CHUNK;                                          \
-    const uint total_padded = p.per_token * padded + (p.shared_intermediate + CHUNK - 1) / CHUNK * CHUNK;      \
-    threadgroup float* sums = (threadgroup float*)(xs + total_padded);                                         \
-    device const bfloat* x = act + ulong(group.y) * (p.per_token * p.intermediate + p.shared_intermediate);    \
-    for (uint i = tid; i < total_padded; i += 256) {                                                           \
-      const uint slot = min(i / padded, p.per_token), c = i - slot * padded;                                   \
-      const uint width = slot == p.per_token ? p.shared_intermediate : p.intermediate;                         \
-      xs[i] = c < width ? staged(FORMAT, float(x[slot * p.intermediate + c]), c) : bfloat(0.0f);               \
-    }                                                                                                          \
-    threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
-    stage_sums(FORMAT, xs, sums, total_padded / CHUNK, tid, 256);                                              \
-    threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
-    const uint first = (group.x * MATVEC_SIMDGROUPS + sg) * OUTPUTS;                                           \
-    if (first >= p.hidden) return;                                                                             \
-    float total[OUTPUTS];                                                                                      \
-    for (uint o = 0; o < OUTPUTS; o++) total[o] = 0.0f;                                                        \
-    for (uint slot = 0; slot < p.per_token; slot++)                                                            \
-      contract<FORMAT, OUTPUTS>(codes, scales, biases,                                                         \
-                                ulong(chosen[group.y * p.per_token + slot]) * p.down_rows, first, p.hidden,    \
-                                p.intermediate, p.group_size, xs + slot * padded, sums + slot * padded / CHUNK, \
-                                weights[group.y * p.per_token + slot], lane, total);                           \
-    contract<FORMAT, OUTPUTS>(shared_codes, shared_scales, shared_biases, 0, first, p.hidden,                  \
-                              p.shared_intermediate, p.group_size, xs + p.per_token * padded,                  \
-                              sums + p.per_token * padded / CHUNK, sigmoid(shared_gate[group.y]), lane, total); \
-    for (uint o = 0; o < OUTPUTS; o++) {                                                                       \
-      const float s = simd_sum(total[o]);                                                                      \
-      if (lane == 0 && first + o < p.hidden) out[ulong(group.y) * p.hidden + first + o] = bfloat(s);           \
-    }                                                                                                          \
+    const uint padded = (p.intermediate + CHUNK - 1) / CHUNK * CHUNK;                                           \
+    const uint shared_padded = (p.shared_intermediate + CHUNK - 1) / CHUNK * CHUNK;                             \
+    const uint total_padded = p.per_token * padded + shared_padded;                                             \
+    threadgroup bfloat* xs = (threadgroup bfloat*)block;                                                        \
+    threadgroup float* sums = (threadgroup float*)(xs + total_padded);                                          \
+    const uint first = (group.x * MATVEC_SIMDGROUPS + sg) * OUTPUTS;                                            \
+    const RowShape shape = row_shape(FORMAT, p.intermediate, p.group_size);                                     \
+    const RowShape shared_shape = row_shape(FORMAT, p.shared_intermediate, p.group_size);                       \
+    device const uint* mine = chosen + group.y * p.per_token;                                                   \
+    const uint zero[1] = {0};                                                                                   \
+    uint rows[OUTPUTS], bases[EXPERTS], from[EXPERTS];                                                          \
+    for (uint o = 0; o < OUTPUTS; o++) rows[o] = min(first + o, p.hidden - 1);                                  \
+    for (uint i = 0; i < EXPERTS; i++) bases[i] = mine[min(i, p.per_token - 1)] * p.down_rows;                  \
+    Chunk shared_chunks[OUTPUTS], chunks[EXPERTS * OUTPUTS];                                                    \
+    if (lane < shared_shape.chunks)                                                                             \
+      load_experts<FORMAT, OUTPUTS, 1>(shared_codes, shared_scales, shared_biases, shared_shape, zero, rows, lane,    \
+                                       shared_chunks);                                                          \
+    if (lane < shape.chunks)                                                                                    \
+      load_experts<FORMAT, OUTPUTS, EXPERTS>(codes, scales, biases, shape, bases, rows, lane, chunks);          \
+    device const bfloat* x = act + ulong(group.y) * (p.per_token * p.intermediate + p.shared_intermediate);     \
+    for (uint i0 = 0; i0 < total_padded / PIECE; i0 += 256) {                                                   \
+      const uint i = i0 + tid, slot = min(i / (padded / PIECE), p.per_token), piece = i - slot * (padded / PIECE); \
+      const bool is_shared = slot == p.per_token;                                                               \
+      float v[PIECE];                                                                                           \
+      load_piece(x + slot * p.intermediate, is_shared ? p.shared_intermediate : p.intermediate, piece,          \
+                 p.intermediate % PIECE == 0 && p.shared_intermediate % PIECE == 0, v);                         \
+      stage_piece(FORMAT, v, piece, i < total_padded / PIECE, (is_shared ? shared_padded : padded) / 2,         \
+                  xs + slot * padded, sums + slot * padded / CHUNK);                                            \
+    }                                                                                                           \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                            \
+    if (first >= p.hidden) return;                                                                              \
+    float total[OUTPUTS], acc[EXPERTS * OUTPUTS];                                                               \
+    for (uint o = 0; o < OUTPUTS; o++) total[o] = 0.0f;                                                         \
+    for (uint slot = 0; slot < p.per_token; slot += EXPERTS) {                                                  \
+      if (slot != 0) {                                                                                          \
+        for (uint i = 0; i < EXPERTS; i++) bases[i] = mine[min(slot + i, p.per_token - 1)] * p.down_rows;       \
+        if (lane < shape.chunks)                                                                                \
+          load_experts<FORMAT, OUTPUTS, EXPERTS>(codes, scales, biases, shape, bases, rows, lane, chunks);      \
+      }                                                                                                         \
+      for (uint i = 0; i < EXPERTS; i++) from[i] = min(slot + i, p.per_token - 1) * padded;                     \
+      contract<FORMAT, OUTPUTS, EXPERTS>(codes, scales, biases, shape, bases, rows, p.intermediate, xs, sums, from, \
+                                         padded, lane, chunks, acc);                                            \
+      for (uint i = 0; i < EXPERTS; i++) {                                                                      \
+        if (slot + i >= p.per_token) break;                                                                     \
+        const float weight = weights[group.y * p.per_token + slot + i];                                         \
+        for (uint o = 0; o < OUTPUTS; o++) total[o] = fma(weight, acc[i * OUTPUTS + o], total[o]);              \
+      }                                                                                                         \
+    }                                                                                                           \
+    contract<FORMAT, OUTPUTS, 1>(shared_codes, shared_scales, shared_biases, shared_shape, zero, rows,          \
+                                 p.shared_intermediate, xs + p.per_token * padded,                              \
+                                 sums + p.per_token * padded / CHUNK, zero, shared_padded, lane, shared_chunks, acc); \
+    const float shared_weight = sigmoid(shared_gate[group.y]);                                                  \
+    for (uint o = 0; o < OUTPUTS; o++) {                                                                        \
+      const float s = simd_sum(fma(shared_weight, acc[o], total[o]));                                           \
+      if (lane == 0 && first + o < p.hidden) out[ulong(group.y) * p.hidden + first + o] = bfloat(s);            \
+    }                                                                                                           \
   }
-CONTRACT(experts_contract_q4, AFFINE_4, 2)
-CONTRACT(experts_contract_q8, AFFINE_8, 2)
-CONTRACT(experts_contract_bf16, DENSE_BF16, 2)
-CONTRACT(experts_contract_f32, DENSE_F32, 2)
+CONTRACT(experts_contract_q4, AFFINE_4, 2, 4)
+CONTRACT(experts_contract_q8, AFFINE_8, 2, 4)
+CONTRACT(experts_contract_bf16, DENSE_BF16, 2, 4)
+CONTRACT(experts_contract_f32, DENSE_F32, 2, 4)
 
 // ---------------------------------------------------------------------------------------------------------------
 // Prefill. An assignment is one (row, rank), numbered row * per_token + rank.
@@ -218,13 +306,16 @@ struct RouteParams {
                                                                      device float* weights_out [[buffer(2)]],
                                                                      constant RouteParams& p [[buffer(3)]],
                                                                      uint row [[threadgroup_position_in_grid]],
-                                                                     uint tid [[thread_index_in_threadgroup]]) {
-  threadgroup float values[MAX_EXPERTS];
-  threadgroup uint chosen[MAX_PER_TOKEN];
-  choose_experts(logits + ulong(row) * p.experts, p.experts, p.per_token, values, chosen, tid, 256);
+                                                                     uint tid [[thread_index_in_threadgroup]],
+                                                                     uint lane [[thread_index_in_simdgroup]],
+                                                                     uint sg [[simdgroup_index_in_threadgroup]]) {
+  threadgroup float listed[MAX_EXPERTS];
+  threadgroup ushort listed_experts[MAX_EXPERTS];
+  threadgroup Chosen chosen;
+  choose_experts(logits + ulong(row) * p.experts, p.experts, p.per_token, listed, listed_experts, chosen, tid, lane, sg);
   if (tid < p.per_token) {
-    chosen_out[row * p.per_token + tid] = chosen[tid];
-    weights_out[row * p.per_token + tid] = expert_weight(values, chosen, p.per_token, tid);
+    chosen_out[row * p.per_token + tid] = chosen.experts[tid];
+    weights_out[row * p.per_token + tid] = expert_weight(chosen, p.per_token, tid);
   }
 }
 
@@ -324,10 +415,11 @@ static inline void expand_tile(device const uint* gate_codes, device const bfloa
       simdgroup_load(g, ws + 8 * sg * TILE_STRIDE(T) + c, TILE_STRIDE(T), ulong2(0, 0), true);
       simdgroup_load(u, us + 8 * sg * TILE_STRIDE(T) + c, TILE_STRIDE(T), ulong2(0, 0), true);
       UNROLL for (uint i = 0; i < 8; i++) {
-        if (8 * i >= count) break;
-        simdgroup_load(a, xs + 8 * i * TILE_STRIDE(T) + c, TILE_STRIDE(T));
-        simdgroup_multiply_accumulate(gate[i], a, g, gate[i]);
-        simdgroup_multiply_accumulate(up[i], a, u, up[i]);
+        if (8 * i < count) {
+          simdgroup_load(a, xs + 8 * i * TILE_STRIDE(T) + c, TILE_STRIDE(T));
+          simdgroup_multiply_accumulate(gate[i], a, g, gate[i]);
+          simdgroup_multiply_accumulate(up[i], a, u, up[i]);
+        }
       }
     }
   }

@@ -24,7 +24,7 @@
     threadgroup bfloat* gs = xs + EXPERT_TILE_ROWS * TILE_STRIDE(bfloat);                                       \
     threadgroup bfloat* us = gs + 32 * TILE_STRIDE(bfloat);                                                     \
     const uint output0 = group.x * 32, m = 16 * sg;                                                             \
-    TENSOR_PRODUCT(product, 16, 32);                                                                            \
+    TENSOR_PRODUCT(product, 16, 32, 64, true, multiply_accumulate);                                             \
     TileRows a = tile_rows(xs + m * TILE_STRIDE(bfloat), 16), g = tile_rows(gs, 32), u = tile_rows(us, 32);     \
     auto gate = product.get_destination_cooperative_tensor<TileRows, TileRows, float>();                        \
     auto up = product.get_destination_cooperative_tensor<TileRows, TileRows, float>();                          \
@@ -78,7 +78,7 @@ EXPAND_TENSOR(experts_expand_tensor_q8, AFFINE_8)
     DeviceRows a_rows =                                                                                         \
         device_rows(act + ulong(first + (rows == 0 ? 0 : m)) * p.columns, p.columns, rows);                     \
     TileRows b = tile_rows(weights, 64);                                                                        \
-    TENSOR_PRODUCT(product, 16, 64);                                                                            \
+    TENSOR_PRODUCT(product, 16, 64, 64, true, multiply_accumulate);                                             \
     auto a = a_rows.slice(0, 0);                                                                                \
     auto acc = product.get_destination_cooperative_tensor<decltype(a), TileRows, float>();                      \
     clear(acc);                                                                                                 \

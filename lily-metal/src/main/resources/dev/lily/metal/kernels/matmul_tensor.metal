@@ -26,7 +26,7 @@ struct GemmParams {
     const uint rows = row0 < p.rows ? min(32u, p.rows - row0) : 0u;                                             \
     DeviceRows a_rows = device_rows(x + ulong(rows == 0 ? 0 : row0) * p.columns, p.columns, rows);              \
     TileRows b = tile_rows(weights + n * TILE_STRIDE(bfloat), 32);                                              \
-    TENSOR_PRODUCT(product, 32, 32);                                                                            \
+    TENSOR_PRODUCT(product, 32, 32, 64, true, multiply_accumulate);                                             \
     auto a = a_rows.slice(0, 0);                                                                                \
     auto acc = product.get_destination_cooperative_tensor<decltype(a), TileRows, float>();                      \
     clear(acc);                                                                                                 \

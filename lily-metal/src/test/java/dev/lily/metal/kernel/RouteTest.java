@@ -65,6 +65,12 @@ class RouteTest {
   }
 
   @ParameterizedTest
+  @CsvSource({"64, 32, true", "256, 64, true", "32, 32, false", "96, 32, false", "256, 16, false"})
+  void attendsByTensorOperationsToPagesOfWholeTiles(int headDim, int pageTokens, boolean tensor) {
+    assertThat(AttentionRoute.isTensor(headDim, pageTokens)).isEqualTo(tensor);
+  }
+
+  @ParameterizedTest
   @CsvSource({"1, 1", "64, 1", "65, 2", "4032, 63", "4033, 64", "100000, 64"})
   void splitsTokensUpToAMost(int tokens, int splits) {
     assertThat(AttentionRoute.splits(tokens)).isEqualTo(splits);

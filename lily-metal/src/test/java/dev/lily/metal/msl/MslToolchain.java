@@ -24,6 +24,7 @@ public final class MslToolchain {
           "matmul_tensor",
           "delta_rule",
           "attention",
+          "attention_tensor",
           "experts",
           "experts_tensor",
           "sampling");
@@ -34,6 +35,7 @@ public final class MslToolchain {
   private static final List<String> NAMES = List.of("clang++-19", "clang++-20", "clang++");
   private static final int LEAST_VERSION = 19;
   private static final Path NATIVE = Path.of("src/test/native/msl");
+  private static final Path GPU = Path.of("src/test/native/gpu");
   private static final Path TRANSLATOR = Path.of("src/test/java/dev/lily/metal/msl");
 
   private final String clang;
@@ -165,6 +167,8 @@ public final class MslToolchain {
         NATIVE.resolve("include").toString(),
         "-I",
         NATIVE.toString(),
+        "-I",
+        GPU.toString(),
         file.toString());
   }
 
@@ -175,6 +179,43 @@ public final class MslToolchain {
    */
   public Path buildLibrary() {
     return build("lily-kernels", FAMILIES.stream().map(f -> new Unit(f, source(f))).toList());
+  }
+
+  /**
+   * Compiles all kernels for an NVIDIA GPU of compute capability 9.0: PTX with an entry per kernel,
+   * named as the kernel, that takes the address of each buffer in the order of their indices.
+   * Threadgroup variables are static shared memory, a threadgroup block is the launch's dynamic
+   * one. Loops with known bounds are unrolled, so that small arrays stay in registers.
+   *
+   * @return the PTX file
+   */
+  public Path buildPtx() {
+    MslGpuSource source = new MslGpuSource();
+    FAMILIES.forEach(family -> source.add(family, preprocess(family, source(family))));
+    Path ptx = work.resolve("lily-kernels.ptx");
+    List<String> command =
+        new ArrayList<>(
+            List.of(
+                clang,
+                "--target=nvptx64-nvidia-cuda",
+                "-march=sm_90",
+                "-DLILY_GPU",
+                "-S",
+                "-O3",
+                "-ffp-contract=off",
+                "-fconvergent-functions",
+                "-gline-directives-only",
+                "-mllvm",
+                "-unroll-threshold=10000",
+                "-nostdinc",
+                "-nostdinc++",
+                "-w",
+                "-o",
+                ptx.toString()));
+    command.addAll(language(write("lily-kernels.gpu.cpp", source.text())));
+    require(run(command));
+    write("lily-kernels.ptx", source.withThreadLimits(read(ptx)));
+    return ptx;
   }
 
   record Unit(String name, String source) {}
