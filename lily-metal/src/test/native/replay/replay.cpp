@@ -304,7 +304,8 @@ struct Row {
   std::string kernel, grid;
   size_t dispatches = 0, instances = 0, chains = 0;
   double bytes = 0, flops = 0; /* of all dispatches */
-  double seconds = 0;          /* of one instance */
+  double seconds = 0;          /* of one instance, with many in flight */
+  double alone = 0;            /* of one after the other */
 };
 
 struct Result {
@@ -348,6 +349,7 @@ static Row time_kernel(const std::vector<const Dispatch *> &dispatches, Modules 
       }
     }
     double seconds = median_seconds([&] { graph.launch(); }) / (double)row.instances;
+    if (chains == 1) row.alone = seconds;
     if (row.chains == 0 || seconds < row.seconds) {
       row.seconds = seconds;
       row.chains = chains;
@@ -414,13 +416,13 @@ static void write_markdown(FILE *out, const Result &r, double ceiling) {
   fprintf(out, "\n**%s**: %zu dispatches, %d barriers; %.3f GB, %.3f TFLOP; digest %016lx", r.trace.c_str(), r.dispatches,
           r.barriers, r.bytes * 1e-9, r.flops * 1e-12, (unsigned long)r.digest);
   if (r.not_numbers) fprintf(out, "; %zu RESULTS ARE NO NUMBERS", r.not_numbers);
-  fprintf(out, "\n\n| kernel | grid | per pass | us | MB | GB/s | of ceiling | TFLOP/s | us per pass |\n");
-  fprintf(out, "|---|---|--:|--:|--:|--:|--:|--:|--:|\n");
+  fprintf(out, "\n\n| kernel | grid | per pass | us | MB | GB/s | of ceiling | TFLOP/s | us per pass | us alone |\n");
+  fprintf(out, "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|\n");
   for (const Row &row : r.rows) {
     double n = (double)row.dispatches, bytes = row.bytes / n;
-    fprintf(out, "| %s | %s | %zu | %.2f | %.3f | %.0f | %.0f %% | %.2f | %.1f |\n", row.kernel.c_str(), row.grid.c_str(),
+    fprintf(out, "| %s | %s | %zu | %.2f | %.3f | %.0f | %.0f %% | %.2f | %.1f | %.2f |\n", row.kernel.c_str(), row.grid.c_str(),
             row.dispatches, row.seconds * 1e6, bytes * 1e-6, bytes / row.seconds * 1e-9,
-            100 * bytes / row.seconds / ceiling, row.flops / n / row.seconds * 1e-12, row.seconds * n * 1e6);
+            100 * bytes / row.seconds / ceiling, row.flops / n / row.seconds * 1e-12, row.seconds * n * 1e6, row.alone * 1e6);
   }
   fprintf(out, "\nsum %.1f us; in order %.1f us, one by one %.1f us; byte floor at the copy ceiling %.1f us (sum %.2fx, in order %.2fx)\n",
           r.sum * 1e6, r.pass * 1e6, r.serial * 1e6, r.bytes / ceiling * 1e6, r.sum / (r.bytes / ceiling),
@@ -440,8 +442,8 @@ static void write_json(FILE *out, const std::vector<Result> &results, const std:
       const Row &row = r.rows[k];
       fprintf(out,
               "%s\n  {\"kernel\": \"%s\", \"grid\": \"%s\", \"dispatches\": %zu, \"instances\": %zu, \"chains\": %zu, "
-              "\"seconds\": %.6g, \"bytes\": %.0f, \"flops\": %.0f}",
-              k ? "," : "", row.kernel.c_str(), row.grid.c_str(), row.dispatches, row.instances, row.chains, row.seconds,
+              "\"seconds\": %.6g, \"aloneSeconds\": %.6g, \"bytes\": %.0f, \"flops\": %.0f}",
+              k ? "," : "", row.kernel.c_str(), row.grid.c_str(), row.dispatches, row.instances, row.chains, row.seconds, row.alone,
               row.bytes / (double)row.dispatches, row.flops / (double)row.dispatches);
     }
     fprintf(out, "]}");
