@@ -218,6 +218,29 @@ public final class MslToolchain {
     return ptx;
   }
 
+  /**
+   * Builds the library that runs the kernels on an NVIDIA GPU, through the interface of {@link
+   * #buildLibrary}. It loads {@code lily-kernels.cubin} or {@code .ptx} from its own folder when
+   * the first kernel runs.
+   */
+  public Path buildGpuLibrary() {
+    Path target = work.resolve("liblily-gpu.so");
+    List<String> link = new ArrayList<>(List.of(clang, "-x", "none", "-shared"));
+    link.addAll(List.of("-nostdlib++", "-o", target.toString()));
+    for (String family : FAMILIES) {
+      String table = preprocess(family, source(family)).toTable();
+      link.add(compile(write(family + ".table.cpp", table), List.of("-O1", "-w")));
+    }
+    link.add(
+        compile(
+            GPU.resolve("executor.cpp"),
+            List.of("-O2", "-Wall", "-Wextra", "-Werror", "-fno-exceptions", "-fno-rtti")));
+    link.add("-ldl");
+    link.add("-lpthread");
+    require(run(link));
+    return target;
+  }
+
   record Unit(String name, String source) {}
 
   private static void appendFiles(Path directory, String pattern, StringBuilder to) {
