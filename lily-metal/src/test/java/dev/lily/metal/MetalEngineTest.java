@@ -45,4 +45,11 @@ class MetalEngineTest {
       assertThat(metal.notes()).as("barriers that order nothing").isEmpty();
     }
   }
+
+  @Test
+  void answersTheSameThroughTensorOperations(MetalDouble metal) {
+    metal.useKernels();
+    metal.set("family", 1010);
+    assertThat(answer("metal").text()).isEqualTo(answer("cpu").text());
+  }
 }

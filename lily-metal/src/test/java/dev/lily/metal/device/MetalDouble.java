@@ -30,7 +30,13 @@ public final class MetalDouble {
 
   private static final List<String> SOURCES =
       List.of(
-          "msgsend_x86_64.S", "control.c", "hazards.c", "foundation.m", "device.m", "commands.m");
+          "msgsend_x86_64.S",
+          "control.c",
+          "hazards.c",
+          "trace.c",
+          "foundation.m",
+          "device.m",
+          "commands.m");
 
   private static MetalDouble instance;
 
@@ -177,6 +183,21 @@ public final class MetalDouble {
       return text(
           (MemorySegment)
               invoke(methodTypes, arena.allocateFrom(className), arena.allocateFrom(selector)));
+    }
+  }
+
+  /**
+   * Writes what command buffers dispatch while they run in {@code body} to a file, as {@code
+   * trace.c} says.
+   */
+  public void trace(Path file, Runnable body) {
+    MethodHandle trace = handle("double_trace", FunctionDescriptor.of(JAVA_INT, ADDRESS));
+    try (Arena arena = Arena.ofConfined()) {
+      if ((int) invoke(trace, arena.allocateFrom(file.toString())) != 0) {
+        throw new AssertionError("The trace can't be written to " + file);
+      }
+      body.run();
+      invoke(trace, MemorySegment.NULL);
     }
   }
 
