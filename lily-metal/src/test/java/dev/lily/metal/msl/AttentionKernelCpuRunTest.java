@@ -291,7 +291,10 @@ class AttentionKernelCpuRunTest {
 
   @ParameterizedTest
   @CsvSource({
-    "1, 1, 64, 16, 32, 1", "4, 1, 64, 16, 64, 70", "2, 2, 128, 32, 32, 66", "16, 2, 256, 64, 32, 18",
+    "1, 1, 64, 16, 32, 1",
+    "4, 1, 64, 16, 64, 70",
+    "2, 2, 128, 32, 32, 66",
+    "16, 2, 256, 64, 32, 18",
   })
   void attendsByTensorOperations(
       int heads, int kvHeads, int dim, int rotaryDim, int pageTokens, int rows) {

@@ -291,7 +291,11 @@ class MatmulKernelCpuRunTest {
 
   @ParameterizedTest
   @CsvSource({
-    "Q4, 64, 70, 1", "Q4, 320, 100, 66", "Q4, 96, 32, 33", "Q8, 192, 65, 17", "Q8, 96, 1, 64",
+    "Q4, 64, 70, 1",
+    "Q4, 320, 100, 66",
+    "Q4, 96, 32, 33",
+    "Q8, 192, 65, 17",
+    "Q8, 96, 1, 64",
   })
   void multipliesManyRowsByTensorOperations(Format format, int columns, int outputs, int rows) {
     Data data = new Data(columns * 17L + rows);

@@ -76,6 +76,10 @@ final class Proof {
     };
   }
 
+  Scale scale() {
+    return scale;
+  }
+
   boolean isSmoke() {
     return scale == Scale.SMOKE;
   }
