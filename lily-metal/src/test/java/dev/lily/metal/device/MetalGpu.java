@@ -2,6 +2,7 @@ package dev.lily.metal.device;
 
 import java.util.List;
 import java.util.Optional;
+import org.opentest4j.TestAbortedException;
 
 /**
  * The GPU that a test runs on: this machine's own, or the {@linkplain MetalDouble double}. Tests of
@@ -70,6 +71,12 @@ public final class MetalGpu {
 
   public Kind kind() {
     return kind;
+  }
+
+  /** The double, for what only it can pretend to be; on a device the test skips. */
+  public MetalDouble requireDouble() {
+    return asDouble.orElseThrow(
+        () -> new TestAbortedException("this machine's GPU is what it is; only the double varies"));
   }
 
   /** Lets the double run the back end's kernels, every access checked, as it does by itself. */
