@@ -172,7 +172,8 @@ public final class MetalCheck {
   private void kernels() {
     List<KernelCheck.Kernel> kernels;
     try (MetalDevice device = MetalDevice.open()) {
-      kernels = KernelCheck.kernels(
+      kernels =
+          KernelCheck.kernels(
               device, hasMsl4() ? LanguageVersion.MSL_4_0 : LanguageVersion.MSL_3_2);
     }
     int problems = 0;
