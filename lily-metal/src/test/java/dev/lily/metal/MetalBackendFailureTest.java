@@ -87,6 +87,16 @@ class MetalBackendFailureTest {
   }
 
   @Test
+  void keepsAllItsMemoryResidentWhileItIsOpen(MetalDouble metal) {
+    long before = metal.get("allocated");
+    try (TinyModel model = new TinyModel(provider.open(BackendOptions.DEFAULT))) {
+      model.forward(plan(), null);
+      assertThat(metal.get("resident")).isEqualTo(metal.get("allocated") - before).isPositive();
+    }
+    assertThat(metal.get("resident")).isZero();
+  }
+
+  @Test
   void reportsAnAllocationThatMetalRefuses(MetalDouble metal) {
     try (MetalBackend backend = (MetalBackend) provider.open(BackendOptions.DEFAULT)) {
       metal.failNext("buffer");

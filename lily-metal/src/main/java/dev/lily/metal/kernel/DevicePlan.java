@@ -13,9 +13,9 @@ import java.lang.foreign.MemorySegment;
 /**
  * A plan as the device sees it. Sequences that bring one row whose token never left the device take
  * the decode path, all others the prefill path: also a draft that is verified, whose first token
- * never left the device either. So its rows have the bits of a prompt. Prefill rows come first, decode rows after them,
- * and rows that need logits likewise. Reused from pass to pass, when the device has done with the
- * pass before; allocates nothing then.
+ * never left the device either. So its rows have the bits of a prompt. Prefill rows come first,
+ * decode rows after them, and rows that need logits likewise. Reused from pass to pass, when the
+ * device has done with the pass before; allocates nothing then.
  */
 public final class DevicePlan {
   private static final int SEQUENCE_WORDS = 4;

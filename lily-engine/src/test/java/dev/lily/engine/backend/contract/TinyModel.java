@@ -70,7 +70,9 @@ public final class TinyModel implements AutoCloseable {
       return new Variant(seed, NUM_EXPERTS, 0.1f, 32, Format.AFFINE_4);
     }
 
-    /** Heads that no block divides and experts of two formats, for a back end's plainest kernels. */
+    /**
+     * Heads that no block divides and experts of two formats, for a back end's plainest kernels.
+     */
     public static Variant irregular(long seed) {
       return new Variant(seed, 2, EPS, 36, Format.AFFINE_8);
     }
@@ -119,9 +121,30 @@ public final class TinyModel implements AutoCloseable {
     state =
         backend.openState(
             new StateLayout(
-                1, 2, variant.headDim(), PAGE_TOKENS, NUM_PAGES, 2, 4, 128, 4, 16, 16, 16, 8, VOCABULARY),
+                1,
+                2,
+                variant.headDim(),
+                PAGE_TOKENS,
+                NUM_PAGES,
+                2,
+                4,
+                128,
+                4,
+                16,
+                16,
+                16,
+                8,
+                VOCABULARY),
             new ModelShape(
-                HIDDEN, 4, variant.headDim(), 64, NUM_EXPERTS, variant.numExpertsPerToken(), 64, 64, VOCABULARY),
+                HIDDEN,
+                4,
+                variant.headDim(),
+                64,
+                NUM_EXPERTS,
+                variant.numExpertsPerToken(),
+                64,
+                64,
+                VOCABULARY),
             LIMITS);
   }
 
@@ -332,8 +355,7 @@ public final class TinyModel implements AutoCloseable {
     return pass;
   }
 
-  private PendingPass record(
-      RowPlan plan, float @Nullable [] logits, @Nullable TinyTrace trace) {
+  private PendingPass record(RowPlan plan, float @Nullable [] logits, @Nullable TinyTrace trace) {
     TinyTrace seen = trace == null ? TinyTrace.NONE : trace;
     ComputePass pass = backend.begin(plan, state);
     int count = plan.numRows();
