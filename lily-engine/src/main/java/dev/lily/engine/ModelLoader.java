@@ -12,6 +12,7 @@ import dev.lily.engine.model.qwen35moe.Qwen35Moe;
 import dev.lily.engine.sampling.SamplingOptions;
 import dev.lily.engine.tokenizer.Tokenizer;
 import java.io.IOException;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
@@ -74,8 +75,7 @@ public final class ModelLoader {
           "The tokenizer has %d tokens, but the model only %d (vocab_size). Do the files belong together?"
               .formatted(tokenizer.vocabularySize(), config.vocabSize()));
     }
-    Chosen chosen =
-        open(options, config, Qwen35Moe.weightBytes(checkpoint), tokenizer.vocabularySize());
+    Chosen chosen = open(options, config, checkpoint, tokenizer.vocabularySize());
     Backend backend = chosen.backend;
     opened.push(backend);
     MemoryPlanner.Sizes sizes = chosen.sizes;
@@ -92,7 +92,7 @@ public final class ModelLoader {
                 .orElse("model"),
             Qwen35Config.MODEL_TYPE,
             model.parameters(),
-            plan.weightBytes(),
+            Qwen35Moe.weightBytes(checkpoint),
             plan.contextLength(),
             backend.id(),
             backend.device().name(),
@@ -120,11 +120,11 @@ public final class ModelLoader {
    * another one was is logged and part of the reason.
    */
   private static Chosen open(
-      EngineOptions options, Qwen35Config config, long weightBytes, int vocabulary) {
+      EngineOptions options, Qwen35Config config, Checkpoint checkpoint, int vocabulary) {
     BackendSelector.Selection selection = BackendSelector.select(options.backend());
     while (true) {
       try {
-        return open(selection, options, config, weightBytes, vocabulary);
+        return open(selection, options, config, checkpoint, vocabulary);
       } catch (BackendException | ModelDoesNotFitException e) {
         String why = String.valueOf(e.getMessage()).lines().findFirst().orElse("");
         Optional<BackendSelector.Selection> next = selection.next(why);
@@ -145,10 +145,12 @@ public final class ModelLoader {
       BackendSelector.Selection selection,
       EngineOptions options,
       Qwen35Config config,
-      long weightBytes,
+      Checkpoint checkpoint,
       int vocabulary) {
     Backend backend = selection.provider().open(options.backendOptions());
     try {
+      long files = checkpoint.mappings().stream().mapToLong(MemorySegment::byteSize).sum();
+      long weightBytes = backend.weightBytes(Qwen35Moe.weightBytes(checkpoint), files);
       MemoryPlanner planner = new MemoryPlanner(config, backend, options, weightBytes, vocabulary);
       return new Chosen(selection, backend, planner.plan());
     } catch (RuntimeException | Error e) {

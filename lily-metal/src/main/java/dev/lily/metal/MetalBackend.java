@@ -125,6 +125,12 @@ final class MetalBackend implements Backend {
     return new MetalTensor(memory, rows, columns);
   }
 
+  /** Files are wrapped whole, and a buffer counts whole for Metal. */
+  @Override
+  public long weightBytes(long tensorBytes, long fileBytes) {
+    return fileBytes;
+  }
+
   @Override
   public long tensorBytes(int rows, int columns) {
     return MetalTensor.bytes(rows, columns, ElementType.F32);

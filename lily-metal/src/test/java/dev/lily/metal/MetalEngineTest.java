@@ -10,14 +10,14 @@ import dev.lily.engine.generation.FinishReason;
 import dev.lily.engine.generation.GenerationRequest;
 import dev.lily.engine.generation.GenerationResult;
 import dev.lily.engine.sampling.SamplingOptions;
-import dev.lily.metal.device.MetalDouble;
-import dev.lily.metal.device.MetalDoubleExtension;
+import dev.lily.metal.device.MetalGpu;
+import dev.lily.metal.device.MetalGpuExtension;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/** lily-nano from the request to the answer on the double of Metal. */
-@ExtendWith(MetalDoubleExtension.class)
+/** lily-nano from the request to the answer on Metal. */
+@ExtendWith(MetalGpuExtension.class)
 class MetalEngineTest {
   private static final GenerationRequest HELLO =
       GenerationRequest.builder(Conversation.of(new Message.User("Hello!")))
@@ -35,11 +35,10 @@ class MetalEngineTest {
   }
 
   @Test
-  void answersAsTheProcessorDoes(MetalDouble metal) {
-    metal.useKernels();
+  void answersAsTheProcessorDoes(MetalGpu gpu) {
     GenerationResult result = answer("metal");
     assertThat(result.text()).isEqualTo(answer("cpu").text()).startsWith("Hello");
     assertThat(result.finishReason()).isEqualTo(FinishReason.STOP);
-    assertThat(metal.notes()).as("barriers that order nothing").isEmpty();
+    assertThat(gpu.notes()).as("barriers that order nothing").isEmpty();
   }
 }

@@ -42,6 +42,16 @@ public interface Backend extends AutoCloseable {
   /** Scratch activations, shared by all layers. Contents start as NaN where the type has one. */
   Tensor tensor(int rows, int columns);
 
+  /**
+   * Bytes that the weights of a checkpoint take, for the memory plan.
+   *
+   * @param tensorBytes of the tensors that become matrices
+   * @param fileBytes of the files that hold them, with whatever else is in there
+   */
+  default long weightBytes(long tensorBytes, long fileBytes) {
+    return tensorBytes;
+  }
+
   /** Bytes a {@link #tensor} of this size takes. */
   long tensorBytes(int rows, int columns);
 

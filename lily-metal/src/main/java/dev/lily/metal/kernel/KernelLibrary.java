@@ -121,6 +121,11 @@ public final class KernelLibrary {
     return pipeline;
   }
 
+  /** Names of the kernels of each source, for the check on a real Mac. */
+  static Map<String, List<String>> families() {
+    return FAMILIES;
+  }
+
   /** Names of all kernels that the encoders use. */
   static List<String> names() {
     return FAMILIES.values().stream().flatMap(List::stream).toList();

@@ -33,6 +33,7 @@ public final class MetalDouble {
 
   private static MetalDouble instance;
 
+  private final Path path;
   private final SymbolLookup library;
   private final MethodHandle set;
   private final MethodHandle get;
@@ -43,6 +44,7 @@ public final class MetalDouble {
   private final MethodHandle loadKernels;
 
   private MetalDouble(Path path) {
+    this.path = path;
     library = SymbolLookup.libraryLookup(path, Arena.global());
     set = handle("double_set", FunctionDescriptor.ofVoid(ADDRESS, JAVA_LONG));
     get = handle("double_get", FunctionDescriptor.of(JAVA_LONG, ADDRESS));
@@ -78,6 +80,11 @@ public final class MetalDouble {
     return instance;
   }
 
+  /** The library that stands for the system's. */
+  public Path path() {
+    return path;
+  }
+
   /** Three hand-written kernels: {@code stub_add}, {@code stub_scale}, {@code stub_count}. */
   public void useStubKernels() {
     useKernels(
@@ -87,10 +94,13 @@ public final class MetalDouble {
   /**
    * The kernels of the back end, with every access of theirs checked.
    *
+   * @return the library they are in
    * @throws org.opentest4j.TestAbortedException if they can't be built on this machine
    */
-  public void useKernels() {
-    useKernels(toolchain().buildLibrary());
+  public Path useKernels() {
+    Path kernels = toolchain().buildLibrary();
+    useKernels(kernels);
+    return kernels;
   }
 
   /**
