@@ -32,19 +32,19 @@
     clear(up);                                                                                                         \
     RowShare<EXPERT_TILE_ROWS> row_share;                                                                              \
     CodeShare<32> gate_share, up_share;                                                                                \
-    fetch_rows<EXPERT_TILE_ROWS>(x, source, p.columns, 0, tid, row_share);                                             \
+    fetch_rows<EXPERT_TILE_ROWS>(x, source, count, p.columns, 0, tid, row_share);                                             \
     fetch_codes<FORMAT, 32>(gate_codes, gate_scales, gate_biases, expert * p.gate_rows, output0, p.outputs, p.columns, \
                             p.group_size, 0, tid, gate_share);                                                         \
     fetch_codes<FORMAT, 32>(up_codes, up_scales, up_biases, expert * p.up_rows, output0, p.outputs, p.columns,         \
                             p.group_size, 0, tid, up_share);                                                           \
     for (uint k = 0; k < p.columns; k += 64) {                                                                         \
       threadgroup_barrier(mem_flags::mem_threadgroup);                                                                 \
-      put_rows<EXPERT_TILE_ROWS>(row_share, xs, tid);                                                                  \
+      put_rows<EXPERT_TILE_ROWS>(row_share, count, xs, tid);                                                                  \
       put_codes<FORMAT, 32>(gate_share, gs, tid);                                                                      \
       put_codes<FORMAT, 32>(up_share, us, tid);                                                                        \
       threadgroup_barrier(mem_flags::mem_threadgroup);                                                                 \
       if (k + 64 < p.columns) {                                                                                        \
-        fetch_rows<EXPERT_TILE_ROWS>(x, source, p.columns, k + 64, tid, row_share);                                    \
+        fetch_rows<EXPERT_TILE_ROWS>(x, source, count, p.columns, k + 64, tid, row_share);                                    \
         fetch_codes<FORMAT, 32>(gate_codes, gate_scales, gate_biases, expert * p.gate_rows, output0, p.outputs,        \
                                 p.columns, p.group_size, k + 64, tid, gate_share);                                     \
         fetch_codes<FORMAT, 32>(up_codes, up_scales, up_biases, expert * p.up_rows, output0, p.outputs, p.columns,     \
