@@ -6,7 +6,7 @@
 #                            (here: clang 19, gcc with gobjc, Maven, a JDK 25 as LILY_JDK or JAVA_HOME; ptxas if there)
 #   nvidia-proof.sh run      in that folder, on the machine with the GPU (compute-sanitizer on the PATH)
 #
-# run takes the steps named after it, or all: tests contract nano shapes memcheck racecheck timing.
+# run takes the steps named after it, or all: tests contract nano shapes memcheck racecheck synccheck timing.
 # LILY_SEED repeats the random data of a run; LILY_NANO names the folder of lily-nano-4bit for the step nano.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -50,13 +50,16 @@ on_gpu() {
     "-Dlily.nano.dir=${LILY_NANO:-}" -cp "$here/lib/*" "$@" 2>&1 | sed '/incubator module/d'
 }
 
+kernel_tests=(ElementwiseKernel NormKernel MatmulKernel DeltaRuleKernel AttentionKernel ExpertsKernel SamplingKernel)
+kernel_tests=("${kernel_tests[@]/%/CpuRunTest}")
+kernel_tests=("${kernel_tests[@]/#/dev.lily.metal.msl.}")
+
+# Every kernel, in small and odd shapes.
 tests() {
-  on_gpu "" dev.lily.metal.msl.TestLauncher dev.lily.metal.msl.ElementwiseKernelCpuRunTest \
-    dev.lily.metal.msl.NormKernelCpuRunTest dev.lily.metal.msl.MatmulKernelCpuRunTest \
-    dev.lily.metal.msl.DeltaRuleKernelCpuRunTest dev.lily.metal.msl.AttentionKernelCpuRunTest \
-    dev.lily.metal.msl.ExpertsKernelCpuRunTest dev.lily.metal.msl.SamplingKernelCpuRunTest
+  on_gpu "" dev.lily.metal.msl.TestLauncher "${kernel_tests[@]}"
 }
 
+# The back end's contract through the double of Metal.
 contract() {
   on_gpu "" dev.lily.metal.msl.TestLauncher dev.lily.metal.MetalBackendContractTest
 }
@@ -69,17 +72,27 @@ nano() {
   on_gpu "" dev.lily.metal.msl.TestLauncher dev.lily.metal.MetalEngineTest
 }
 
+# The kernels of the 35B at its shapes.
 shapes() {
   on_gpu "" dev.lily.metal.msl.KernelProof real
 }
 
-# compute-sanitizer sees accesses past a buffer where each buffer is an allocation of its own size.
+sanitize() {
+  on_gpu "compute-sanitizer --tool $1 --error-exitcode 9" dev.lily.metal.msl.KernelProof sanitizer &&
+    on_gpu "compute-sanitizer --tool $1 --error-exitcode 9" dev.lily.metal.msl.TestLauncher "${kernel_tests[@]}"
+}
+
+# With each buffer an allocation of its own size, so that the tool sees every access past its end.
 memcheck() {
-  LILY_GPU_EXACT=1 on_gpu "compute-sanitizer --tool memcheck --error-exitcode 9" dev.lily.metal.msl.KernelProof sanitizer
+  LILY_GPU_EXACT=1 sanitize memcheck
 }
 
 racecheck() {
-  on_gpu "compute-sanitizer --tool racecheck --error-exitcode 9" dev.lily.metal.msl.KernelProof sanitizer
+  sanitize racecheck
+}
+
+synccheck() {
+  sanitize synccheck
 }
 
 # Microseconds and GB/s per kernel.
@@ -104,7 +117,7 @@ case "${1:-}" in
     ;;
   run)
     shift
-    for name in "${@:-tests contract nano shapes memcheck racecheck timing}"; do
+    for name in "${@:-tests contract nano shapes memcheck racecheck synccheck timing}"; do
       for single in $name; do
         step "$single"
       done

@@ -46,13 +46,17 @@ int by_name(const void *a, const void *b) {
   return strcmp(((const lily_kernel_info *)a)->name, ((const lily_kernel_info *)b)->name);
 }
 
-void list_kernels() {
-  if (num_kernels != 0) return;
+void fill_table() {
   for (const lily::Registration *r = registered; r != nullptr; r = r->next) {
     if (num_kernels == kMaxKernels) abort();
     infos[num_kernels++] = r->info;
   }
   qsort(infos, num_kernels, sizeof infos[0], by_name);
+}
+
+void list_kernels() {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, fill_table);
 }
 
 bool failed(CUresult result, const char *what, char *message, size_t bytes) {

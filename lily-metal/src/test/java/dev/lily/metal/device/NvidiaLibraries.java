@@ -25,8 +25,7 @@ final class NvidiaLibraries {
             toolchain.buildGpuLibrary(),
             built.resolve("libmetaldouble.so"),
             built.resolve("libstubkernels.so"))) {
-      Files.copy(
-          file, folder.resolve(file.getFileName()), StandardCopyOption.REPLACE_EXISTING);
+      Files.copy(file, folder.resolve(file.getFileName()), StandardCopyOption.REPLACE_EXISTING);
     }
   }
 }

@@ -53,7 +53,9 @@ record AffineMatrix(
     return row;
   }
 
-  /** Products of some rows of {@code x [.., columns]} with some outputs: {@code [rows, outputs]}. */
+  /**
+   * Products of some rows of {@code x [.., columns]} with some outputs: {@code [rows, outputs]}.
+   */
   double[] multiply(float[] x, int[] rows, long base, int[] wanted) {
     double[] out = new double[rows.length * wanted.length];
     IntStream.range(0, wanted.length)

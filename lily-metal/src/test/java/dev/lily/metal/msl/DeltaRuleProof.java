@@ -100,8 +100,7 @@ final class DeltaRuleProof {
     }
 
     MemorySegment parameters() {
-      return Data.struct(
-          keyHeads, valueHeads, dim, dim, TAPS, windowElements, stateElements, EPS);
+      return Data.struct(keyHeads, valueHeads, dim, dim, TAPS, windowElements, stateElements, EPS);
     }
 
     String shape() {
@@ -133,8 +132,7 @@ final class DeltaRuleProof {
       for (int c = 0; c < width; c++) {
         double sum = 0;
         for (int tap = 0; tap < TAPS; tap++) {
-          sum +=
-              (double) conv[channel(head, c) * TAPS + tap] * input(row, TAPS - 1 - tap, head, c);
+          sum += (double) conv[channel(head, c) * TAPS + tap] * input(row, TAPS - 1 - tap, head, c);
         }
         out[c] = sum / (1 + Math.exp(-sum));
       }
@@ -215,7 +213,8 @@ final class DeltaRuleProof {
   }
 
   private void step() {
-    Pass pass = new Pass(new Sequence(2, 1, 0, 9), new Sequence(0, 1, 3, 5), new Sequence(1, 1, 2, 0));
+    Pass pass =
+        new Pass(new Sequence(2, 1, 0, 9), new Sequence(0, 1, 3, 5), new Sequence(1, 1, 2, 0));
     MemorySegment y = Data.poisonedBf16(3 * valueHeads * dim);
     proof.dispatch(
         "delta_step_k128",

@@ -94,8 +94,7 @@ final class MatmulProof {
   }
 
   private static String shape(int rows, int[] outputs, int columns) {
-    String all =
-        String.join("+", Arrays.stream(outputs).mapToObj(Integer::toString).toList());
+    String all = String.join("+", Arrays.stream(outputs).mapToObj(Integer::toString).toList());
     return rows + " x " + all + " x " + columns;
   }
 
@@ -118,9 +117,7 @@ final class MatmulProof {
     buffers.addAll(List.of(Data.bf16(branch), Data.f32(gain), sum, n));
     int perGroup = 8 * (kernel.charAt(kernel.length() - 1) - '0');
     proof.dispatch(
-        kernel,
-        Geometry.of(groups(outputs, perGroup), 256),
-        buffers.toArray(MemorySegment[]::new));
+        kernel, Geometry.of(groups(outputs, perGroup), 256), buffers.toArray(MemorySegment[]::new));
     double squares = 0;
     double[] expected = new double[hidden];
     for (int c = 0; c < hidden; c++) {
@@ -135,8 +132,7 @@ final class MatmulProof {
     checkProducts(kernel, matrices, Data.readBf16(n), 1, f32, out, f32 ? Proof.FP32 : Proof.BF16);
   }
 
-  private void matvec(
-      int bits, boolean f32, int o, int r, int columns, int rows, int... outputs) {
+  private void matvec(int bits, boolean f32, int o, int r, int columns, int rows, int... outputs) {
     String kernel = "matvec_q%d_%s_o%d_r%d".formatted(bits, f32 ? "f32" : "bf16", o, r);
     float[] x = proof.uniformBf16(rows * columns, -2, 2);
     List<AffineMatrix> matrices =

@@ -37,8 +37,7 @@ final class TestLauncher {
         summary.getTotalFailureCount(),
         summary.getTestsSkippedCount() + summary.getTestsAbortedCount(),
         (summary.getTimeFinished() - summary.getTimeStarted()) / 1e3);
-    boolean succeeded =
-        summary.getTotalFailureCount() == 0 && summary.getTestsSucceededCount() > 0;
+    boolean succeeded = summary.getTotalFailureCount() == 0 && summary.getTestsSucceededCount() > 0;
     System.exit(succeeded ? 0 : 1);
   }
 }

@@ -34,7 +34,6 @@ final class Tools {
 
   private static final class Built {
     static final CpuKernels KERNELS =
-        CpuKernels.load(
-            KernelLibraries.given().orElseGet(() -> toolchain().buildLibrary()));
+        CpuKernels.load(KernelLibraries.given().orElseGet(() -> toolchain().buildLibrary()));
   }
 }
