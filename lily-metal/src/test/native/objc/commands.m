@@ -383,6 +383,29 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size) {
   }
   count(COUNT_DIGEST, (long)hash - count(COUNT_DIGEST, 0));
 }
+- (void)trace:(struct command *)command {
+  const struct lily_kernel_info *kernel = command->pipeline->kernel;
+  long ids[LILY_MAX_BUFFERS];
+  for (uint32_t i = 0; i < kernel->num_buffers; i++) {
+    DoubleBuffer *buffer = command->bindings[i].buffer;
+    if (kernel->buffers[i].kind == LILY_CONSTANT) continue; /* its bytes are traced, wherever they lie */
+    if (buffer && is_alive(buffer, kernel->name)) ids[i] = trace_buffer(buffer->memory, buffer->length);
+  }
+  uint64_t groups[3] = {command->groups.width, command->groups.height, command->groups.depth};
+  uint64_t threads[3] = {command->threads.width, command->threads.height, command->threads.depth};
+  if (command->indirect) violation("%s: a trace takes no grid that the GPU counts", kernel->name);
+  trace_dispatch(kernel->name, groups, threads, command->threadgroup_bytes);
+  for (uint32_t i = 0; i < kernel->num_buffers; i++) {
+    struct binding *bound = &command->bindings[i];
+    if (kernel->buffers[i].kind == LILY_CONSTANT) {
+      trace_bytes(bound->buffer ? bound->buffer->memory + bound->offset : bound->bytes,
+                  kernel->buffers[i].element_size);
+    } else {
+      trace_bound(ids[i], bound->offset);
+    }
+  }
+  trace_end();
+}
 - (bool)runCommands {
   struct hazards state, *hazards = NULL;
   bool well = true;
@@ -399,10 +422,12 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size) {
         break;
       case BARRIER: {
         long number = count(COUNT_BARRIERS, 1) - 1;
+        trace_barrier();
         if (hazards && number != setting(SET_DROP_BARRIER)) hazards_barrier(hazards, number);
         break;
       }
       case DISPATCH:
+        if (trace_is_open()) [self trace:c];
         well = is_alive(c->pipeline, "pipeline of a command buffer in flight") &&
                (!setting(SET_RUN) || [self runDispatch:c hazards:hazards]);
         break;

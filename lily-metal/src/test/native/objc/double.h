@@ -41,6 +41,12 @@ const char *double_note_at(long index);      /* barriers that order nothing; NUL
 void double_clear_violations(void);
 const char *double_text(const char *name);
 
+/*
+ * Writes the dispatches of all command buffers that run from now on to a file (trace.c); NULL ends that. 0, or -1 if the
+ * file can't be made. Grids that the GPU counts are not supported.
+ */
+int double_trace(const char *path);
+
 /* Type encoding of a method of the double, NULL if it has none; a leading + on the class asks for a class method. */
 const char *double_method_types(const char *class_name, const char *selector);
 
@@ -96,6 +102,16 @@ int run_kernel(const char *name, void *const *buffers, const uint64_t *buffer_by
 
 void free_released_objects(void);
 long pool_depth(void);
+
+/* ---- trace.c --------------------------------------------------------------------------------------------------- */
+
+bool trace_is_open(void);
+long trace_buffer(const char *memory, uint64_t length); /* its number; described in the trace when it is new */
+void trace_dispatch(const char *kernel, const uint64_t groups[3], const uint64_t threads[3], uint64_t block_bytes);
+void trace_bound(long buffer, uint64_t offset);
+void trace_bytes(const char *bytes, uint64_t length);
+void trace_end(void);
+void trace_barrier(void);
 
 /* ---- hazards.c ------------------------------------------------------------------------------------------------- */
 

@@ -3,10 +3,15 @@
 // bodies that run one thread of a threadgroup per fiber (see runtime.cpp).
 //
 // What is not here is either not in MSL or not used by the kernels; a kernel that needs more fails to compile.
+// With LILY_GPU the kernels are built for an NVIDIA GPU, and what depends on the machine comes from gpu_language.h.
 #pragma once
 
 #define device __attribute__((address_space(1)))
+#ifdef LILY_GPU
+#define constant const
+#else
 #define constant const __attribute__((address_space(2)))
+#endif
 #define threadgroup __attribute__((address_space(3)))
 #define thread
 #define INFINITY __builtin_inff()
@@ -162,6 +167,7 @@ inline float floor(float x) { return __builtin_floorf(x); }
 inline float fabs(float x) { return __builtin_fabsf(x); }
 inline float sqrt(float x) { return __builtin_sqrtf(x); }
 inline float rsqrt(float x) { return 1.0f / __builtin_sqrtf(x); }
+#ifndef LILY_GPU
 #define LILY_MATH                                                \
   inline float exp(float x) { return __builtin_expf(x); }          \
   inline float exp2(float x) { return __builtin_exp2f(x); }        \
@@ -347,7 +353,11 @@ inline void simdgroup_multiply_accumulate(simdgroup_matrix<float, 8, 8>& d, simd
   d.e[0] = d0;
   d.e[1] = d1;
 }
+#endif  // LILY_GPU
 }  // namespace metal
+#ifdef LILY_GPU
+#include "gpu_language.h"
+#endif
 
 #define LILY_CONSTRUCTOR(T, ...) metal::shim::make<metal::T>(__VA_ARGS__)
 #define uchar4(...) LILY_CONSTRUCTOR(uchar4, __VA_ARGS__)
@@ -364,5 +374,12 @@ inline void simdgroup_multiply_accumulate(simdgroup_matrix<float, 8, 8>& d, simd
 #define bfloat2(...) LILY_CONSTRUCTOR(bfloat2, __VA_ARGS__)
 #define bfloat4(...) LILY_CONSTRUCTOR(bfloat4, __VA_ARGS__)
 
+#ifdef LILY_GPU
+// Used: written by other threads, which the optimiser does not know.
+#define LILY_THREADGROUP_VARIABLE(ID, TYPE, NAME)                                                      \
+  __attribute__((used, aligned(16))) static threadgroup char NAME##__memory[sizeof(TYPE)]; \
+  threadgroup TYPE& NAME = *(threadgroup TYPE*)NAME##__memory
+#else
 #define LILY_THREADGROUP_VARIABLE(ID, TYPE, NAME) \
   threadgroup TYPE& NAME = *(threadgroup TYPE*)(metal::size_t)metal::shim::threadgroup_variable(ID, sizeof(TYPE), alignof(TYPE))
+#endif

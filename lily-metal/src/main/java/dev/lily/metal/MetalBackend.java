@@ -24,6 +24,7 @@ import dev.lily.metal.kernel.KernelLibrary;
 import dev.lily.metal.kernel.MatrixLoader;
 import dev.lily.metal.kernel.MetalKernels;
 import dev.lily.metal.kernel.MetalTensor;
+import dev.lily.metal.kernel.TensorOperations;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
@@ -46,7 +47,7 @@ final class MetalBackend implements Backend {
   private MetalBackend(MetalDevice device, BackendOptions options) {
     this.device = device;
     budget = new WorkBudget(options.gpuTime());
-    KernelLibrary library = KernelLibrary.compile(device);
+    KernelLibrary library = KernelLibrary.compile(device, TensorOperations.ofProperty());
     queue = device.queue(MAX_PASSES * PassCommands.MAX_OPEN);
     memory = new DeviceMemory(device, queue);
     loader = new MatrixLoader(memory);
@@ -55,7 +56,11 @@ final class MetalBackend implements Backend {
     info =
         new DeviceInfo(
             device.name(),
-            family(device) + ", " + device.architecture(),
+            "%s, %s, prefill by %s"
+                .formatted(
+                    family(device),
+                    device.architecture(),
+                    library.hasTensorOperations() ? "tensor operations" : "simdgroup_matrix"),
             device.recommendedMaxWorkingSetBytes());
   }
 

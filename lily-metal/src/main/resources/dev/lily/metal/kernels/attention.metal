@@ -1,35 +1,6 @@
-// Gated attention over paged keys and values. A page holds page_tokens tokens of all attention layers; a layer's part
-// of it is bf16 [2, kv_heads, page_tokens, head_dim]: keys, then values.
-
-struct AttentionParams {
-  uint heads;
-  uint kv_heads;
-  uint head_dim;      // at most 256
-  uint rotary_dim;
-  uint page_tokens;
-  uint page_stride;   // elements from one page to the next
-  uint layer_offset;  // elements from a page's start to this layer's part
-  uint max_pages;     // entries of a sequence's page table
-  uint rows;          // rows of the query layout
-  float eps;
-  float scale;        // of the scores
-};
-
-struct Sequence {
-  uint first_row;
-  uint num_rows;
-  uint slot;
-  uint position;  // of the first row
-};
+// Gated attention over paged keys and values.
 
 constant constexpr uint MAX_HEAD_DIM = 256;
-
-// Offset of a token's key of one head; its value lies kv_heads * page_tokens * head_dim further on.
-static inline ulong key_at(constant AttentionParams& p, device const uint* table, uint head, uint token) {
-  return ulong(table[token / p.page_tokens]) * p.page_stride + p.layer_offset +
-         (head * p.page_tokens + token % p.page_tokens) * p.head_dim;
-}
-static inline uint value_offset(constant AttentionParams& p) { return p.kv_heads * p.page_tokens * p.head_dim; }
 
 // 1 / rms of a head, by one simdgroup.
 static inline float head_scale(device const bfloat* x, uint dim, float eps, uint lane) {
@@ -93,6 +64,7 @@ static inline float rotated(device const bfloat* x, device const float* gain, fl
 constant constexpr uint TILE_TOKENS = 64;
 constant constexpr uint MAX_SPLITS = 64;
 constant constexpr uint SCORE_STRIDE = TILE_TOKENS + 8;
+constant constexpr uint KEYS_AT_ONCE = 16;  // blocks of 8 x 8 that are fetched together
 
 static inline uint tiles_per_split(uint tokens) {
   const uint tiles = (tokens + TILE_TOKENS - 1) / TILE_TOKENS;
@@ -163,27 +135,44 @@ static inline uint splits_of(uint tokens) {
   }
   if (tid < 64) rescale[tid] = 0.0f;
 
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+
+  // The queries stay in registers. A tile's values are on their way while its scores are made.
+  simdgroup_matrix<bfloat, 8, 8> q[MAX_HEAD_DIM / 8];
+  for (uint f = 0; f < MAX_HEAD_DIM / 8; f++)
+    if (8 * f < dim) simdgroup_load(q[f], query + 8 * f, dim);
   float largest = -INFINITY, sum = 0.0f;
   simdgroup_matrix<float, 8, 8> acc[MAX_HEAD_DIM / 64];
   for (uint i = 0; i < MAX_HEAD_DIM / 64; i++) acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
   for (uint t0 = begin; t0 < end; t0 += TILE_TOKENS) {
-    threadgroup_barrier(mem_flags::mem_threadgroup);
     const uint token0 = t0 + 8 * sg;
-    if (token0 < end) {
-      simdgroup_matrix<float, 8, 8> s = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-      simdgroup_matrix<bfloat, 8, 8> q, k;
-      device const bfloat* keys = pages + (token0 < last_block ? key_at(p, table, head, token0) : 0);
-      for (uint d = 0; d < dim; d += 8) {
-        simdgroup_load(q, query + d, dim);
-        if (token0 < last_block) {
-          simdgroup_load(k, keys + d, dim, ulong2(0, 0), true);
-        } else {
-          simdgroup_load(k, last_keys + d, dim, ulong2(0, 0), true);
-        }
-        simdgroup_multiply_accumulate(s, q, k, s);
+    simdgroup_matrix<float, 8, 8> s = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    if (token0 < last_block && token0 < end) {
+      device const bfloat* keys = pages + key_at(p, table, head, token0);
+      for (uint f0 = 0; f0 < MAX_HEAD_DIM / 8; f0 += KEYS_AT_ONCE) {
+        simdgroup_matrix<bfloat, 8, 8> k[KEYS_AT_ONCE];
+        for (uint f = 0; f < KEYS_AT_ONCE; f++)
+          if (8 * (f0 + f) < dim) simdgroup_load(k[f], keys + 8 * (f0 + f), dim, ulong2(0, 0), true);
+        for (uint f = 0; f < KEYS_AT_ONCE; f++)
+          if (8 * (f0 + f) < dim) simdgroup_multiply_accumulate(s, q[f0 + f], k[f], s);
       }
-      simdgroup_store(s, scores + 8 * sg, SCORE_STRIDE);
+    } else if (token0 < end) {
+      for (uint f = 0; f < MAX_HEAD_DIM / 8; f++) {
+        if (8 * f >= dim) break;
+        simdgroup_matrix<bfloat, 8, 8> k;
+        simdgroup_load(k, last_keys + 8 * f, dim, ulong2(0, 0), true);
+        simdgroup_multiply_accumulate(s, q[f], k, s);
+      }
     }
+    simdgroup_matrix<bfloat, 8, 8> v[TILE_TOKENS / 8 * (MAX_HEAD_DIM / 64)];
+    for (uint j = 0; j < TILE_TOKENS / 8; j++) {
+      const uint t = t0 + 8 * j;
+      if (t >= last_block || t >= end) continue;
+      device const bfloat* values = pages + key_at(p, table, head, t) + value_offset(p);
+      for (uint i = 0; i < MAX_HEAD_DIM / 64; i++)
+        if ((sg + 8 * i) * 8 < dim) simdgroup_load(v[j * (MAX_HEAD_DIM / 64) + i], values + (sg + 8 * i) * 8, dim);
+    }
+    if (token0 < end) simdgroup_store(s, scores + 8 * sg, SCORE_STRIDE);
     threadgroup_barrier(mem_flags::mem_threadgroup);
 
     threadgroup float* line = scores + sg * SCORE_STRIDE;
@@ -200,24 +189,25 @@ static inline uint splits_of(uint tokens) {
     if (lane == 0) rescale[sg * 8 + sg] = keep;
     threadgroup_barrier(mem_flags::mem_threadgroup);
 
-    simdgroup_matrix<float, 8, 8> diagonal, weights;
-    simdgroup_load(diagonal, rescale, 8);
-    for (uint i = 0; i < MAX_HEAD_DIM / 64; i++) {
-      const uint d = (sg + 8 * i) * 8;
-      if (d >= dim) break;
-      if (t0 != begin)
+    if (t0 != begin && simd_any(rescale[lane % 8 * 9] != 1.0f)) {
+      simdgroup_matrix<float, 8, 8> diagonal;
+      simdgroup_load(diagonal, rescale, 8);
+      for (uint i = 0; i < MAX_HEAD_DIM / 64; i++)
         simdgroup_multiply_accumulate(acc[i], diagonal, acc[i], make_filled_simdgroup_matrix<float, 8, 8>(0.0f));
-      for (uint t = t0; t < min(t0 + TILE_TOKENS, end); t += 8) {
-        simdgroup_matrix<bfloat, 8, 8> v;
-        simdgroup_load(weights, scores + (t - t0), SCORE_STRIDE);
-        if (t < last_block) {
-          simdgroup_load(v, pages + key_at(p, table, head, t) + value_offset(p) + d, dim);
-        } else {
-          simdgroup_load(v, last_values + d, dim);
-        }
-        simdgroup_multiply_accumulate(acc[i], weights, v, acc[i]);
+    }
+    for (uint j = 0; j < TILE_TOKENS / 8; j++) {
+      const uint t = t0 + 8 * j;
+      if (t >= end) continue;
+      simdgroup_matrix<float, 8, 8> weights;
+      simdgroup_load(weights, scores + 8 * j, SCORE_STRIDE);
+      for (uint i = 0; i < MAX_HEAD_DIM / 64; i++) {
+        const uint d = (sg + 8 * i) * 8;
+        if (d >= dim) continue;
+        if (t >= last_block) simdgroup_load(v[j * (MAX_HEAD_DIM / 64) + i], last_values + d, dim);
+        simdgroup_multiply_accumulate(acc[i], weights, v[j * (MAX_HEAD_DIM / 64) + i], acc[i]);
       }
     }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
   }
   const ulong at = ((ulong(row) * p.kv_heads * blocks + group.y) * MAX_SPLITS + group.x) * 8;
   for (uint i = 0; i < MAX_HEAD_DIM / 64; i++) {
@@ -310,20 +300,30 @@ static inline uint splits_of(uint tokens) {
 
 constant constexpr uint PREFILL_TOKENS = 16;
 
-#define ATTENTION_PREFILL(NAME, DIM)                                                                              \
+// Spreads 8 rows of FN fragments over a simdgroup's own 64 FN floats of threadgroup memory.
+template <uint FN>
+static inline void spread(thread simdgroup_matrix<float, 8, 8>* fragments, threadgroup float* strip) {
+  simdgroup_barrier(mem_flags::mem_threadgroup);
+  for (uint j = 0; j < FN; j++) simdgroup_store(fragments[j], strip + 8 * j, 8 * FN);
+  simdgroup_barrier(mem_flags::mem_threadgroup);
+}
+
+#define ATTENTION_PREFILL(NAME, DIM)                                                                             \
   [[max_total_threads_per_threadgroup(128)]] kernel void NAME(                                                   \
       device const bfloat* query [[buffer(0)]], device const bfloat* query_gate [[buffer(1)]],                   \
       device const Sequence* sequences [[buffer(2)]], device const uint* tables [[buffer(3)]],                   \
       device const bfloat* pages [[buffer(4)]], device bfloat* y [[buffer(5)]],                                  \
       constant AttentionParams& p [[buffer(6)]], uint3 group [[threadgroup_position_in_grid]],                   \
+      uint3 grid [[threadgroups_per_grid]],                                                                      \
       uint tid [[thread_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]],                         \
       uint sg [[simdgroup_index_in_threadgroup]]) {                                                              \
-    threadgroup bfloat tile[2 * PREFILL_TOKENS * (DIM + 8)];                                                     \
+    threadgroup uint4 memory[2 * PREFILL_TOKENS * (DIM + 8) / 8];                                                \
+    threadgroup bfloat* tile = (threadgroup bfloat*)memory;                                                      \
     threadgroup float strips[4 * 8 * PREFILL_TOKENS];                                                            \
     threadgroup float diagonals[4 * 64];                                                                         \
     const uint packed = p.heads / p.kv_heads, head = group.y, dim = p.head_dim;                                  \
     const uint first_row = sequences[group.z].first_row, total = sequences[group.z].num_rows * packed;           \
-    const uint vector0 = group.x * 32;                                                                           \
+    const uint vector0 = (grid.x - 1 - group.x) * 32; /* the longest first */                                    \
     if (vector0 >= total) return;                                                                                \
     const uint position0 = sequences[group.z].position;                                                          \
     const uint last = position0 + min(vector0 + 31, total - 1) / packed;                                         \
@@ -341,7 +341,8 @@ constant constexpr uint PREFILL_TOKENS = 16;
     threadgroup_barrier(mem_flags::mem_threadgroup);                                                             \
     simdgroup_matrix<bfloat, 8, 8> q[DIM / 8];                                                                   \
     simdgroup_matrix<float, 8, 8> acc[DIM / 8];                                                                  \
-    for (uint f = 0; f < fragments; f++) {                                                                       \
+    for (uint f = 0; f < DIM / 8; f++) {                                                                         \
+      if (f >= fragments) continue;                                                                              \
       simdgroup_load(q[f], tile + 8 * sg * stride + 8 * f, stride);                                              \
       acc[f] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);                                                  \
     }                                                                                                            \
@@ -354,15 +355,17 @@ constant constexpr uint PREFILL_TOKENS = 16;
       threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
       stage_tokens(p, table, pages, head, t0, last, tile, values, stride, fragments * 8, tid);                   \
       threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
-      for (uint j = 0; j < PREFILL_TOKENS / 8; j++) {                                                            \
-        simdgroup_matrix<float, 8, 8> s = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);                       \
-        simdgroup_matrix<bfloat, 8, 8> k;                                                                        \
-        for (uint f = 0; f < fragments; f++) {                                                                   \
+      simdgroup_matrix<float, 8, 8> products[PREFILL_TOKENS / 8];                                                \
+      for (uint j = 0; j < PREFILL_TOKENS / 8; j++) products[j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f); \
+      for (uint f = 0; f < DIM / 8; f++) {                                                                       \
+        if (f >= fragments) continue;                                                                            \
+        for (uint j = 0; j < PREFILL_TOKENS / 8; j++) {                                                          \
+          simdgroup_matrix<bfloat, 8, 8> k;                                                                      \
           simdgroup_load(k, tile + 8 * j * stride + 8 * f, stride, ulong2(0, 0), true);                          \
-          simdgroup_multiply_accumulate(s, q[f], k, s);                                                          \
+          simdgroup_multiply_accumulate(products[j], q[f], k, products[j]);                                      \
         }                                                                                                        \
-        simdgroup_store(s, strip + 8 * j, PREFILL_TOKENS);                                                       \
       }                                                                                                          \
+      for (uint j = 0; j < PREFILL_TOKENS / 8; j++) simdgroup_store(products[j], strip + 8 * j, PREFILL_TOKENS); \
       simdgroup_barrier(mem_flags::mem_threadgroup);                                                             \
       const uint column = lane % 4 * 4;                                                                          \
       threadgroup float* line = strip + lane / 4 * PREFILL_TOKENS + column;                                      \
@@ -392,7 +395,8 @@ constant constexpr uint PREFILL_TOKENS = 16;
       simdgroup_matrix<float, 8, 8> keeps, weights[PREFILL_TOKENS / 8];                                          \
       simdgroup_load(keeps, diagonal, 8);                                                                        \
       for (uint j = 0; j < PREFILL_TOKENS / 8; j++) simdgroup_load(weights[j], strip + 8 * j, PREFILL_TOKENS);   \
-      for (uint f = 0; f < fragments; f++) {                                                                     \
+      for (uint f = 0; f < DIM / 8; f++) {                                                                       \
+        if (f >= fragments) continue;                                                                            \
         if (rescale)                                                                                             \
           simdgroup_multiply_accumulate(acc[f], keeps, acc[f], make_filled_simdgroup_matrix<float, 8, 8>(0.0f)); \
         for (uint j = 0; j < PREFILL_TOKENS / 8; j++) {                                                          \
@@ -404,7 +408,8 @@ constant constexpr uint PREFILL_TOKENS = 16;
       simdgroup_barrier(mem_flags::mem_threadgroup);                                                             \
     }                                                                                                            \
     if (lane % 4 == 0) diagonal[lane / 4] = sum;                                                                 \
-    for (uint f = 0; f < fragments; f++) {                                                                       \
+    for (uint f = 0; f < DIM / 8; f++) {                                                                         \
+      if (f >= fragments) continue;                                                                              \
       spread<1>(acc + f, strip);                                                                                 \
       for (uint e = lane; e < 64; e += SIMD) {                                                                   \
         const uint v = vector0 + 8 * sg + e / 8, d = 8 * f + e % 8;                                              \
@@ -428,15 +433,9 @@ static inline void stage_tokens(constant AttentionParams& p, device const uint* 
     device const bfloat* v = k + (real ? value_offset(p) : 0u);
     threadgroup bfloat* to_k = keys + t * stride + d;
     threadgroup bfloat* to_v = values + t * stride + d;
-    if (real && p.head_dim % 8 == 0) {
-      const bfloat4 k0 = ((device const bfloat4*)k)[0], k1 = ((device const bfloat4*)k)[1];
-      const bfloat4 v0 = ((device const bfloat4*)v)[0], v1 = ((device const bfloat4*)v)[1];
-      for (uint j = 0; j < 4; j++) {
-        to_k[j] = k0[j];
-        to_k[4 + j] = k1[j];
-        to_v[j] = v0[j];
-        to_v[4 + j] = v1[j];
-      }
+    if (p.head_dim % 8 == 0) {
+      *(threadgroup uint4*)to_k = real ? *(device const uint4*)k : uint4(0u);
+      *(threadgroup uint4*)to_v = real ? *(device const uint4*)v : uint4(0u);
     } else {
       for (uint j = 0; j < 8; j++) {
         to_k[j] = real && d + j < p.head_dim ? k[j] : bfloat(0.0f);

@@ -14,13 +14,6 @@ struct DeltaParams {
   float eps;
 };
 
-struct Sequence {
-  uint first_row;
-  uint num_rows;
-  uint slot;      // recurrent slot
-  uint position;  // of the first row
-};
-
 constant constexpr uint MAX_DIM = 256;
 constant constexpr uint MAX_TAPS = 8;
 constant constexpr uint STEP_SIMDGROUPS = 16;
@@ -42,6 +35,49 @@ static inline float decay_of(float a, float a_log, float dt_bias) {
 }
 
 constant constexpr float L2_EPS = 1e-6f;
+
+// Where a lane's keys of a column, or of a query or key, lie: four side by side in every 128.
+static inline uint key_of(uint lane, uint i) { return i / 4 * 128 + lane * 4 + i % 4; }
+
+// Up to KEYS of `dims` values, a lane's; zero past the last.
+template <uint KEYS>
+static inline void load_keys(device const float* from, uint dims, uint lane, thread float* to) {
+  for (uint i = 0; i < KEYS; i += 4) {
+    const uint d = key_of(lane, i);
+    if (dims % 4 == 0) {
+      const float4 four = d < dims ? *(device const float4*)(from + d) : float4(0.0f);
+      for (uint j = 0; j < 4; j++) to[i + j] = four[j];
+    } else {
+      for (uint j = 0; j < 4; j++) to[i + j] = d + j < dims ? from[d + j] : 0.0f;
+    }
+  }
+}
+template <uint KEYS>
+static inline void store_keys(thread const float* from, uint dims, uint lane, device float* to) {
+  for (uint i = 0; i < KEYS; i += 4) {
+    const uint d = key_of(lane, i);
+    if (dims % 4 == 0) {
+      if (d < dims) *(device float4*)(to + d) = float4(from[i], from[i + 1], from[i + 2], from[i + 3]);
+    } else {
+      for (uint j = 0; j < 4; j++)
+        if (d + j < dims) to[d + j] = from[i + j];
+    }
+  }
+}
+
+// A simdgroup's COLUMNS columns of a state, and back.
+template <uint KEYS>
+static inline void load_columns(device const float* state, uint j0, uint value_dim, uint key_dim, uint lane,
+                                thread float* s) {
+  for (uint c = 0; c < COLUMNS; c++)
+    load_keys<KEYS>(state + (j0 + c) * key_dim, j0 + c < value_dim ? key_dim : 0u, lane, s + c * KEYS);
+}
+template <uint KEYS>
+static inline void store_columns(thread const float* s, uint j0, uint value_dim, uint key_dim, uint lane,
+                                 device float* state) {
+  for (uint c = 0; c < COLUMNS; c++)
+    store_keys<KEYS>(s + c * KEYS, j0 + c < value_dim ? key_dim : 0u, lane, state + (j0 + c) * key_dim);
+}
 
 // One column of the state, a lane's keys of it. Returns the output.
 template <uint KEYS>
@@ -81,6 +117,10 @@ static inline float advance(thread float* s, thread const float* q, thread const
     const uint head = group.x;                                                                                  \
     const uint row = sequences[group.y].first_row, slot = sequences[group.y].slot;                              \
     const uint width = 2 * p.key_dim + p.value_dim;                                                             \
+    /* The first columns are on their way while the convolution runs, the next ones while they are updated. */  \
+    device float* mine = state + ulong(slot) * p.state_stride + head * p.value_dim * p.key_dim;                 \
+    float s[COLUMNS * KEYS], next[COLUMNS * KEYS];                                                              \
+    load_columns<KEYS>(mine, sg * COLUMNS, p.value_dim, p.key_dim, lane, next);                                 \
     device bfloat* taps = window + ulong(slot) * p.window_stride + head * (p.conv_kernel - 1) * width;          \
     for (uint c = tid; c < width; c += 512) {                                                                   \
       const uint channel = channel_of(p, head, c);                                                              \
@@ -98,7 +138,7 @@ static inline float advance(thread float* s, thread const float* q, thread const
     float q[KEYS], k[KEYS];                                                                                     \
     float q_squares = 0.0f, k_squares = 0.0f;                                                                   \
     for (uint i = 0; i < KEYS; i++) {                                                                           \
-      const uint d = lane + SIMD * i;                                                                           \
+      const uint d = key_of(lane, i);                                                                           \
       q[i] = d < p.key_dim ? vectors[d] : 0.0f;                                                                 \
       k[i] = d < p.key_dim ? vectors[p.key_dim + d] : 0.0f;                                                     \
       q_squares = fma(q[i], q[i], q_squares);                                                                   \
@@ -113,24 +153,16 @@ static inline float advance(thread float* s, thread const float* q, thread const
     const ulong gate = ulong(row) * p.value_heads + head;                                                       \
     const float decay = decay_of(float(a[gate]), a_log[head], dt_bias[head]);                                   \
     const float beta = sigmoid(float(b[gate]));                                                                 \
-    device float* mine = state + ulong(slot) * p.state_stride + head * p.value_dim * p.key_dim;                 \
     for (uint j0 = sg * COLUMNS; j0 < p.value_dim; j0 += STEP_SIMDGROUPS * COLUMNS) {                           \
-      float s[COLUMNS * KEYS];                                                                                  \
-      for (uint c = 0; c < COLUMNS; c++)                                                                        \
-        for (uint i = 0; i < KEYS; i++) {                                                                       \
-          const uint d = lane + SIMD * i;                                                                       \
-          s[c * KEYS + i] = j0 + c < p.value_dim && d < p.key_dim ? mine[(j0 + c) * p.key_dim + d] : 0.0f;      \
-        }                                                                                                       \
+      for (uint i = 0; i < COLUMNS * KEYS; i++) s[i] = next[i];                                                 \
+      const uint j1 = j0 + STEP_SIMDGROUPS * COLUMNS;                                                           \
+      if (j1 < p.value_dim) load_columns<KEYS>(mine, j1, p.value_dim, p.key_dim, lane, next);                   \
       for (uint c = 0; c < COLUMNS; c++) {                                                                      \
         const float v = j0 + c < p.value_dim ? vectors[2 * p.key_dim + j0 + c] : 0.0f;                          \
         const float o = advance<KEYS>(s + c * KEYS, q, k, v, decay, beta);                                      \
         if (lane == 0 && j0 + c < p.value_dim) outputs[j0 + c] = o;                                             \
       }                                                                                                         \
-      for (uint c = 0; c < COLUMNS; c++)                                                                        \
-        for (uint i = 0; i < KEYS; i++) {                                                                       \
-          const uint d = lane + SIMD * i;                                                                       \
-          if (j0 + c < p.value_dim && d < p.key_dim) mine[(j0 + c) * p.key_dim + d] = s[c * KEYS + i];          \
-        }                                                                                                       \
+      store_columns<KEYS>(s, j0, p.value_dim, p.key_dim, lane, mine);                                           \
     }                                                                                                           \
     threadgroup_barrier(mem_flags::mem_threadgroup);                                                            \
     float squares = 0.0f;                                                                                       \
@@ -201,7 +233,31 @@ DELTA_STEP(delta_step_k256, 8)
   }
 }
 
-// The recurrence, state in registers from a sequence's first row to its last. outputs [rows, value_heads * value_dim]
+// What a simdgroup of the scan needs of a row.
+template <uint KEYS>
+struct ScanRow {
+  float q[KEYS];
+  float k[KEYS];
+  float v[COLUMNS];
+  float decay;
+  float beta;
+};
+template <uint KEYS>
+static inline void load_scan_row(device const float* mixed, device const float* gates, constant DeltaParams& p, uint row,
+                                 uint key_head, uint head, uint j0, uint channels, uint lane,
+                                 thread ScanRow<KEYS>& to) {
+  device const float* vectors = mixed + ulong(row) * channels;
+  load_keys<KEYS>(vectors + key_head * p.key_dim, p.key_dim, lane, to.q);
+  load_keys<KEYS>(vectors + (p.key_heads + key_head) * p.key_dim, p.key_dim, lane, to.k);
+  device const float* v = vectors + 2 * p.key_heads * p.key_dim + head * p.value_dim;
+  for (uint c = 0; c < COLUMNS; c++) to.v[c] = v[min(j0 + c, p.value_dim - 1)];
+  const ulong gate = ulong(row) * p.value_heads + head;
+  to.decay = gates[2 * gate];
+  to.beta = gates[2 * gate + 1];
+}
+
+// The recurrence, state in registers from a sequence's first row to its last; a row is fetched while the one before it is
+// taken. outputs [rows, value_heads * value_dim]
 // fp32. Grid (ceil(value_dim / 16), value_heads, sequences) of 128 threads: a simdgroup owns 4 value columns.
 #define DELTA_SCAN(NAME, KEYS)                                                                                   \
   [[max_total_threads_per_threadgroup(128)]] kernel void NAME(                                                  \
@@ -216,33 +272,19 @@ DELTA_STEP(delta_step_k256, 8)
     const uint key_head = head / (p.value_heads / p.key_heads), channels = channels_of(p);                      \
     device float* mine = state + ulong(sequences[group.z].slot) * p.state_stride + head * p.value_dim * p.key_dim; \
     float s[COLUMNS * KEYS];                                                                                    \
-    for (uint c = 0; c < COLUMNS; c++)                                                                          \
-      for (uint i = 0; i < KEYS; i++) {                                                                         \
-        const uint d = lane + SIMD * i;                                                                         \
-        s[c * KEYS + i] = j0 + c < p.value_dim && d < p.key_dim ? mine[(j0 + c) * p.key_dim + d] : 0.0f;        \
-      }                                                                                                         \
-    for (uint row = first_row; row < end; row++) {                                                              \
-      device const float* vectors = mixed + ulong(row) * channels;                                              \
-      float q[KEYS], k[KEYS];                                                                                   \
-      for (uint i = 0; i < KEYS; i++) {                                                                         \
-        const uint d = lane + SIMD * i;                                                                         \
-        q[i] = d < p.key_dim ? vectors[key_head * p.key_dim + d] : 0.0f;                                        \
-        k[i] = d < p.key_dim ? vectors[(p.key_heads + key_head) * p.key_dim + d] : 0.0f;                        \
-      }                                                                                                         \
-      const ulong gate = ulong(row) * p.value_heads + head;                                                     \
-      const float decay = gates[2 * gate], beta = gates[2 * gate + 1];                                          \
-      device const float* v = vectors + 2 * p.key_heads * p.key_dim + head * p.value_dim;                       \
+    load_columns<KEYS>(mine, j0, p.value_dim, p.key_dim, lane, s);                                              \
+    ScanRow<KEYS> row, next;                                                                                    \
+    load_scan_row<KEYS>(mixed, gates, p, first_row, key_head, head, j0, channels, lane, next);                  \
+    for (uint r = first_row; r < end; r++) {                                                                    \
+      row = next;                                                                                               \
+      if (r + 1 < end) load_scan_row<KEYS>(mixed, gates, p, r + 1, key_head, head, j0, channels, lane, next);   \
       for (uint c = 0; c < COLUMNS; c++) {                                                                      \
-        const uint j = min(j0 + c, p.value_dim - 1);                                                            \
-        const float o = advance<KEYS>(s + c * KEYS, q, k, v[j], decay, beta);                                   \
-        if (lane == 0 && j0 + c < p.value_dim) outputs[gate * p.value_dim + j] = o;                             \
+        const float o = advance<KEYS>(s + c * KEYS, row.q, row.k, row.v[c], row.decay, row.beta);               \
+        if (lane == 0 && j0 + c < p.value_dim)                                                                  \
+          outputs[(ulong(r) * p.value_heads + head) * p.value_dim + j0 + c] = o;                                \
       }                                                                                                         \
     }                                                                                                           \
-    for (uint c = 0; c < COLUMNS; c++)                                                                          \
-      for (uint i = 0; i < KEYS; i++) {                                                                         \
-        const uint d = lane + SIMD * i;                                                                         \
-        if (j0 + c < p.value_dim && d < p.key_dim) mine[(j0 + c) * p.key_dim + d] = s[c * KEYS + i];            \
-      }                                                                                                         \
+    store_columns<KEYS>(s, j0, p.value_dim, p.key_dim, lane, mine);                                             \
   }
 DELTA_SCAN(delta_scan_k128, 4)
 DELTA_SCAN(delta_scan_k256, 8)

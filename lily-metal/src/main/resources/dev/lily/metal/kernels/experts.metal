@@ -1,29 +1,51 @@
 constant constexpr uint MAX_EXPERTS = 1024;
 constant constexpr uint MAX_PER_TOKEN = 32;
-constant constexpr uint EXPERT_TILE_ROWS = 32;
 
-// The `per_token` largest logits of a row, largest first, the lower index first among equals: an expert's rank is the
-// number of experts before it. Logits that are NaN count as the smallest. Barriers inside.
-static inline void choose_experts(device const float* row, uint experts, uint per_token, threadgroup float* logits,
-                                  threadgroup uint* chosen, uint tid, uint threads) {
-  for (uint e = tid; e < experts; e += threads) logits[e] = isnan(row[e]) ? -INFINITY : row[e];
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  for (uint e = tid; e < experts; e += threads) {
-    const float mine = logits[e];
+// The `per_token` largest logits of a row, largest first, the lower index first among equals, in threadgroup memory. Each
+// simdgroup lists the first ones of 32 experts at a time; a listed expert's rank is the number of listed ones before it.
+// Logits that are NaN count as the smallest. 256 threads, barriers inside.
+struct Chosen {
+  uint experts[MAX_PER_TOKEN];
+  float logits[MAX_PER_TOKEN];
+};
+static inline void choose_experts(device const float* row, uint experts, uint per_token, threadgroup float* listed,
+                                  threadgroup ushort* listed_experts, threadgroup Chosen& chosen, uint tid, uint lane,
+                                  uint sg) {
+  const uint blocks = (experts + SIMD - 1) / SIMD;
+  for (uint block = sg; block < blocks; block += 8) {
+    const uint expert = block * SIMD + lane;
+    const float logit = expert < experts ? row[expert] : -INFINITY, mine = isnan(logit) ? -INFINITY : logit;
     uint rank = 0;
-    for (uint f = 0; f < experts; f++) rank += logits[f] > mine || (logits[f] == mine && f < e) ? 1u : 0u;
-    if (rank < per_token) chosen[rank] = e;
+    for (uint l = 0; l < SIMD; l++) {
+      const float other = simd_shuffle(mine, ushort(l));
+      rank += other > mine || (other == mine && l < lane) ? 1u : 0u;
+    }
+    if (rank < per_token) {
+      listed[block * per_token + rank] = mine;
+      listed_experts[block * per_token + rank] = ushort(expert);
+    }
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  for (uint i = tid; i < blocks * per_token; i += 256) {
+    const float mine = listed[i];
+    uint rank = 0;
+    for (uint j = 0; j < blocks * per_token; j++) {
+      const float other = listed[j];
+      rank += other > mine || (other == mine && j < i) ? 1u : 0u;
+    }
+    if (rank < per_token) {
+      chosen.experts[rank] = listed_experts[i];
+      chosen.logits[rank] = mine;
+    }
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
 }
 
 // Softmax over the chosen ones, which is the renormalised softmax over all.
-static inline float expert_weight(threadgroup const float* logits, threadgroup const uint* chosen, uint per_token,
-                                  uint rank) {
-  const float largest = logits[chosen[0]];
+static inline float expert_weight(threadgroup const Chosen& chosen, uint per_token, uint rank) {
   float sum = 0.0f;
-  for (uint i = 0; i < per_token; i++) sum += precise::exp(logits[chosen[i]] - largest);
-  return precise::exp(logits[chosen[rank]] - largest) / sum;
+  for (uint i = 0; i < per_token; i++) sum += precise::exp(chosen.logits[i] - chosen.logits[0]);
+  return precise::exp(chosen.logits[rank] - chosen.logits[0]) / sum;
 }
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -45,37 +67,51 @@ struct ExpertsParams {
 template <uint FORMAT, uint OUTPUTS>
 static inline void expand(device const uint* gate_codes, device const bfloat* gate_scales,
                           device const bfloat* gate_biases, device const uint* up_codes,
-                          device const bfloat* up_scales, device const bfloat* up_biases, ulong gate_base,
-                          ulong up_base, uint first, uint outputs, uint columns, uint group_size,
-                          threadgroup const bfloat* x, threadgroup const float* sums, uint lane, device bfloat* out) {
+                          device const bfloat* up_scales, device const bfloat* up_biases, uint gate_base, uint up_base,
+                          RowShape shape, uint first, uint outputs, uint columns, threadgroup const bfloat* x,
+                          uint plane, threadgroup const float* sums, uint lane, device bfloat* out) {
+  uint gate_rows[OUTPUTS], up_rows[OUTPUTS];
   float gate[OUTPUTS], up[OUTPUTS];
-  for (uint o = 0; o < OUTPUTS; o++) gate[o] = up[o] = 0.0f;
-  for (uint c = lane * CHUNK; c < columns; c += STRIDE) {
-    if (FORMAT == AFFINE_4 || FORMAT == AFFINE_8) {
+  for (uint o = 0; o < OUTPUTS; o++) {
+    gate_rows[o] = gate_base + min(first + o, outputs - 1);
+    up_rows[o] = up_base + min(first + o, outputs - 1);
+    gate[o] = up[o] = 0.0f;
+  }
+  if (FORMAT == AFFINE_4 || FORMAT == AFFINE_8) {
+    Chunk next_gate[OUTPUTS], next_up[OUTPUTS];
+    if (lane < shape.chunks) {
+      load_chunks<FORMAT, OUTPUTS>(gate_codes, gate_scales, gate_biases, shape, gate_rows, lane, next_gate);
+      load_chunks<FORMAT, OUTPUTS>(up_codes, up_scales, up_biases, shape, up_rows, lane, next_up);
+    }
+    for (uint chunk = lane; chunk < shape.chunks; chunk += SIMD) {
       Chunk g[OUTPUTS], u[OUTPUTS];
       for (uint o = 0; o < OUTPUTS; o++) {
-        const uint output = min(first + o, outputs - 1);
-        g[o] = load_chunk<FORMAT>(gate_codes, gate_scales, gate_biases, gate_base + output, c / CHUNK, columns, group_size);
-        u[o] = load_chunk<FORMAT>(up_codes, up_scales, up_biases, up_base + output, c / CHUNK, columns, group_size);
+        g[o] = next_gate[o];
+        u[o] = next_up[o];
       }
-      const float sum = sums[c / CHUNK];
-      for (uint o = 0; o < OUTPUTS; o++) {
-        gate[o] = add_chunk<FORMAT>(g[o], x + c, sum, gate[o]);
-        up[o] = add_chunk<FORMAT>(u[o], x + c, sum, up[o]);
+      if (chunk + SIMD < shape.chunks) {
+        load_chunks<FORMAT, OUTPUTS>(gate_codes, gate_scales, gate_biases, shape, gate_rows, chunk + SIMD, next_gate);
+        load_chunks<FORMAT, OUTPUTS>(up_codes, up_scales, up_biases, shape, up_rows, chunk + SIMD, next_up);
       }
-    } else {
       for (uint o = 0; o < OUTPUTS; o++) {
-        const uint output = min(first + o, outputs - 1);
-        gate[o] = add_dense<FORMAT>(gate_codes, gate_base + output, c, columns, x + c, gate[o]);
-        up[o] = add_dense<FORMAT>(up_codes, up_base + output, c, columns, x + c, up[o]);
+        gate[o] = add_chunk<FORMAT>(g[o], x + chunk * PIECE, plane, sums[chunk], gate[o]);
+        up[o] = add_chunk<FORMAT>(u[o], x + chunk * PIECE, plane, sums[chunk], up[o]);
       }
     }
+  } else {
+    for (uint c = lane * CHUNK; c < columns; c += STRIDE)
+      for (uint o = 0; o < OUTPUTS; o++) {
+        gate[o] = add_dense<FORMAT>(gate_codes, gate_rows[o], c, columns, x + c / 2, plane, gate[o]);
+        up[o] = add_dense<FORMAT>(up_codes, up_rows[o], c, columns, x + c / 2, plane, up[o]);
+      }
   }
   for (uint o = 0; o < OUTPUTS; o++) {
     const float g = simd_sum(gate[o]), u = simd_sum(up[o]);
     if (lane == 0 && first + o < outputs) out[first + o] = bfloat(silu(g) * u);
   }
 }
+
+constant constexpr uint EXPAND_COLUMNS = 4096;  // most columns of experts_expand
 
 // Gate, up and SwiGLU of the chosen experts and of the shared one. Each threadgroup routes its row itself.
 // logits [rows, experts] fp32; n [rows, hidden] bf16; gate, up: stacks; shared gate, up: matrices, all of one format;
@@ -96,61 +132,84 @@ static inline void expand(device const uint* gate_codes, device const bfloat* ga
       device float* weights_out [[buffer(16)]], constant ExpertsParams& p [[buffer(17)]],                      \
       uint3 group [[threadgroup_position_in_grid]], uint tid [[thread_index_in_threadgroup]],                  \
       uint lane [[thread_index_in_simdgroup]], uint sg [[simdgroup_index_in_threadgroup]]) {                   \
-    threadgroup bfloat xs[4096];                                                                               \
-    threadgroup float sums[4096 / CHUNK];                                                                      \
-    threadgroup float row[MAX_EXPERTS];                                                                        \
-    threadgroup uint chosen[MAX_PER_TOKEN];                                                                    \
-    const bool shared = group.y == p.per_token;                                                                \
-    device const bfloat* x = n + ulong(group.z) * p.hidden;                                                    \
-    for (uint c = tid; c < (p.hidden + CHUNK - 1) / CHUNK * CHUNK; c += 256)                                   \
-      xs[c] = c < p.hidden ? staged(FORMAT, float(x[c]), c) : bfloat(0.0f);                                    \
-    choose_experts(logits + ulong(group.z) * p.experts, p.experts, p.per_token, row, chosen, tid, 256);        \
-    stage_sums(FORMAT, xs, sums, p.hidden / CHUNK, tid, 256);                                                  \
-    if (group.x == 0 && shared && tid < p.per_token) {                                                         \
-      chosen_out[group.z * p.per_token + tid] = chosen[tid];                                                   \
-      weights_out[group.z * p.per_token + tid] = expert_weight(row, chosen, p.per_token, tid);                 \
-    }                                                                                                          \
-    threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
-    const uint first = (group.x * MATVEC_SIMDGROUPS + sg) * OUTPUTS;                                           \
-    device bfloat* out = act + ulong(group.z) * (p.per_token * p.intermediate + p.shared_intermediate) +       \
-                         group.y * p.intermediate;                                                             \
-    if (shared) {                                                                                              \
-      if (first < p.shared_intermediate)                                                                       \
-        expand<FORMAT, OUTPUTS>(shared_gate_codes, shared_gate_scales, shared_gate_biases, shared_up_codes,    \
-                                shared_up_scales, shared_up_biases, 0, 0, first, p.shared_intermediate,        \
-                                p.hidden, p.group_size, xs, sums, lane, out);                                  \
-    } else if (first < p.intermediate) {                                                                       \
-      const ulong expert = chosen[group.y];                                                                    \
-      expand<FORMAT, OUTPUTS>(gate_codes, gate_scales, gate_biases, up_codes, up_scales, up_biases,            \
-                              expert * p.gate_rows, expert * p.up_rows, first, p.intermediate, p.hidden,       \
-                              p.group_size, xs, sums, lane, out);                                              \
-    }                                                                                                          \
+    threadgroup uint4 staged_x[EXPAND_COLUMNS / PIECE];                                                         \
+    threadgroup float sums[EXPAND_COLUMNS / CHUNK];                                                             \
+    threadgroup float listed[MAX_EXPERTS];                                                                      \
+    threadgroup ushort listed_experts[MAX_EXPERTS];                                                             \
+    threadgroup Chosen chosen;                                                                                  \
+    threadgroup bfloat* xs = (threadgroup bfloat*)staged_x;                                                     \
+    const bool shared = group.y == p.per_token;                                                                 \
+    device const bfloat* x = n + ulong(group.z) * p.hidden;                                                     \
+    const uint pieces = (p.hidden + CHUNK - 1) / CHUNK * 2;                                                     \
+    for (uint i = 0; i < pieces; i += 256) {                                                                    \
+      float v[PIECE];                                                                                           \
+      load_piece(x, p.hidden, i + tid, p.hidden % PIECE == 0, v);                                               \
+      stage_piece(FORMAT, v, i + tid, i + tid < pieces, EXPAND_COLUMNS / 2, xs, sums);                          \
+    }                                                                                                           \
+    if (!shared || group.x == 0)                                                                                \
+      choose_experts(logits + ulong(group.z) * p.experts, p.experts, p.per_token, listed, listed_experts, chosen, \
+                     tid, lane, sg);                                                                            \
+    else                                                                                                        \
+      threadgroup_barrier(mem_flags::mem_threadgroup);                                                          \
+    if (group.x == 0 && shared && tid < p.per_token) {                                                          \
+      chosen_out[group.z * p.per_token + tid] = chosen.experts[tid];                                            \
+      weights_out[group.z * p.per_token + tid] = expert_weight(chosen, p.per_token, tid);                       \
+    }                                                                                                           \
+    const uint first = (group.x * MATVEC_SIMDGROUPS + sg) * OUTPUTS;                                            \
+    const RowShape shape = row_shape(FORMAT, p.hidden, p.group_size);                                           \
+    device bfloat* out = act + ulong(group.z) * (p.per_token * p.intermediate + p.shared_intermediate) +        \
+                         group.y * p.intermediate;                                                              \
+    if (shared) {                                                                                               \
+      if (first < p.shared_intermediate)                                                                        \
+        expand<FORMAT, OUTPUTS>(shared_gate_codes, shared_gate_scales, shared_gate_biases, shared_up_codes,     \
+                                shared_up_scales, shared_up_biases, 0, 0, shape, first, p.shared_intermediate,  \
+                                p.hidden, xs, EXPAND_COLUMNS / 2, sums, lane, out);                             \
+    } else if (first < p.intermediate) {                                                                        \
+      const uint expert = chosen.experts[group.y];                                                              \
+      expand<FORMAT, OUTPUTS>(gate_codes, gate_scales, gate_biases, up_codes, up_scales, up_biases,             \
+                              expert * p.gate_rows, expert * p.up_rows, shape, first, p.intermediate, p.hidden, xs, \
+                              EXPAND_COLUMNS / 2, sums, lane, out);                                             \
+    }                                                                                                           \
   }
 EXPAND(experts_expand_q4, AFFINE_4, 2)
 EXPAND(experts_expand_q8, AFFINE_8, 2)
 EXPAND(experts_expand_bf16, DENSE_BF16, 2)
 EXPAND(experts_expand_f32, DENSE_F32, 2)
 
-// One lane's part of OUTPUTS outputs of one expert.
-template <uint FORMAT, uint OUTPUTS>
+// One lane's part of OUTPUTS outputs of COUNT experts, the same chunk of each: fetched together, since one expert's rows
+// are too short to keep memory busy. bases: the experts' first rows.
+template <uint FORMAT, uint OUTPUTS, uint COUNT>
+static inline void load_experts(device const uint* codes, device const bfloat* scales, device const bfloat* biases,
+                                RowShape shape, thread const uint* bases, thread const uint* rows, uint chunk,
+                                thread Chunk* w) {
+  for (uint i = 0; i < COUNT; i++)
+    for (uint o = 0; o < OUTPUTS; o++)
+      w[i * OUTPUTS + o] = load_chunk<FORMAT>(codes, scales, biases, shape, bases[i] + rows[o], chunk);
+}
+
+// Their sums; the first chunks are fetched. Expert i's columns begin at x + from[i], staged in planes of x_stride / 2.
+template <uint FORMAT, uint OUTPUTS, uint COUNT>
 static inline void contract(device const uint* codes, device const bfloat* scales, device const bfloat* biases,
-                            ulong base, uint first, uint outputs, uint columns, uint group_size,
-                            threadgroup const bfloat* x, threadgroup const float* sums, float weight, uint lane,
-                            thread float* total) {
-  float acc[OUTPUTS];
-  for (uint o = 0; o < OUTPUTS; o++) acc[o] = 0.0f;
+                            RowShape shape, thread const uint* bases, thread const uint* rows, uint columns,
+                            threadgroup const bfloat* x, threadgroup const float* sums, thread const uint* from,
+                            uint x_stride, uint lane, thread Chunk* first, thread float* acc) {
+  for (uint i = 0; i < COUNT * OUTPUTS; i++) acc[i] = 0.0f;
+  const uint plane = x_stride / 2;
   for (uint c = lane * CHUNK; c < columns; c += STRIDE) {
     if (FORMAT == AFFINE_4 || FORMAT == AFFINE_8) {
-      Chunk w[OUTPUTS];
-      for (uint o = 0; o < OUTPUTS; o++)
-        w[o] = load_chunk<FORMAT>(codes, scales, biases, base + min(first + o, outputs - 1), c / CHUNK, columns, group_size);
-      for (uint o = 0; o < OUTPUTS; o++) acc[o] = add_chunk<FORMAT>(w[o], x + c, sums[c / CHUNK], acc[o]);
+      for (uint i = 0; i < COUNT; i++)
+        for (uint o = 0; o < OUTPUTS; o++)
+          acc[i * OUTPUTS + o] = add_chunk<FORMAT>(first[i * OUTPUTS + o], x + from[i] + c / 2, plane,
+                                                   sums[(from[i] + c) / CHUNK], acc[i * OUTPUTS + o]);
+      if (c + STRIDE < columns)
+        load_experts<FORMAT, OUTPUTS, COUNT>(codes, scales, biases, shape, bases, rows, (c + STRIDE) / CHUNK, first);
     } else {
-      for (uint o = 0; o < OUTPUTS; o++)
-        acc[o] = add_dense<FORMAT>(codes, base + min(first + o, outputs - 1), c, columns, x + c, acc[o]);
+      for (uint i = 0; i < COUNT; i++)
+        for (uint o = 0; o < OUTPUTS; o++)
+          acc[i * OUTPUTS + o] = add_dense<FORMAT>(codes, bases[i] + rows[o], c, columns, x + from[i] + c / 2, plane,
+                                                   acc[i * OUTPUTS + o]);
     }
   }
-  for (uint o = 0; o < OUTPUTS; o++) total[o] = fma(weight, acc[o], total[o]);
 }
 
 // out = sum over the chosen experts, in rank order, of weight * down * act, then sigmoid(shared gate) * shared down * act.
@@ -158,7 +217,7 @@ static inline void contract(device const uint* codes, device const bfloat* scale
 // out [rows, hidden] bf16. Threadgroup memory: 2 1/4 bytes for each of per_token * intermediate +
 // shared_intermediate values, each expert's part rounded up to 16 values, the whole to 16 bytes.
 // Grid (ceil(hidden / (8 OUTPUTS)), rows) of 256 threads.
-#define CONTRACT(NAME, FORMAT, OUTPUTS)                                                                         \
+#define CONTRACT(NAME, FORMAT, OUTPUTS, EXPERTS)                                                                     \
   [[max_total_threads_per_threadgroup(256)]] kernel void NAME(                                                 \
       device const uint* codes [[buffer(0)]], device const bfloat* scales [[buffer(1)]],                       \
       device const bfloat* biases [[buffer(2)]], device const uint* shared_codes [[buffer(3)]],                \
@@ -166,42 +225,70 @@ static inline void contract(device const uint* codes, device const bfloat* scale
       device const bfloat* act [[buffer(6)]], device const uint* chosen [[buffer(7)]],                         \
       device const float* weights [[buffer(8)]], device const float* shared_gate [[buffer(9)]],                \
       device bfloat* out [[buffer(10)]], constant ExpertsParams& p [[buffer(11)]],                             \
-      threadgroup bfloat* xs [[threadgroup(0)]], uint2 group [[threadgroup_position_in_grid]],                 \
+      threadgroup uint4* block [[threadgroup(0)]], uint2 group [[threadgroup_position_in_grid]],                 \
       uint tid [[thread_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]],                       \
       uint sg [[simdgroup_index_in_threadgroup]]) {                                                            \
-    const uint padded = (p.intermediate + CHUNK - 1) / CHUNK * CHUNK;                                          \
-    const uint total_padded = p.per_token * padded + (p.shared_intermediate + CHUNK - 1) / CHUNK * CHUNK;      \
-    threadgroup float* sums = (threadgroup float*)(xs + total_padded);                                         \
-    device const bfloat* x = act + ulong(group.y) * (p.per_token * p.intermediate + p.shared_intermediate);    \
-    for (uint i = tid; i < total_padded; i += 256) {                                                           \
-      const uint slot = min(i / padded, p.per_token), c = i - slot * padded;                                   \
-      const uint width = slot == p.per_token ? p.shared_intermediate : p.intermediate;                         \
-      xs[i] = c < width ? staged(FORMAT, float(x[slot * p.intermediate + c]), c) : bfloat(0.0f);               \
-    }                                                                                                          \
-    threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
-    stage_sums(FORMAT, xs, sums, total_padded / CHUNK, tid, 256);                                              \
-    threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
-    const uint first = (group.x * MATVEC_SIMDGROUPS + sg) * OUTPUTS;                                           \
-    if (first >= p.hidden) return;                                                                             \
-    float total[OUTPUTS];                                                                                      \
-    for (uint o = 0; o < OUTPUTS; o++) total[o] = 0.0f;                                                        \
-    for (uint slot = 0; slot < p.per_token; slot++)                                                            \
-      contract<FORMAT, OUTPUTS>(codes, scales, biases,                                                         \
-                                ulong(chosen[group.y * p.per_token + slot]) * p.down_rows, first, p.hidden,    \
-                                p.intermediate, p.group_size, xs + slot * padded, sums + slot * padded / CHUNK, \
-                                weights[group.y * p.per_token + slot], lane, total);                           \
-    contract<FORMAT, OUTPUTS>(shared_codes, shared_scales, shared_biases, 0, first, p.hidden,                  \
-                              p.shared_intermediate, p.group_size, xs + p.per_token * padded,                  \
-                              sums + p.per_token * padded / CHUNK, sigmoid(shared_gate[group.y]), lane, total); \
-    for (uint o = 0; o < OUTPUTS; o++) {                                                                       \
-      const float s = simd_sum(total[o]);                                                                      \
-      if (lane == 0 && first + o < p.hidden) out[ulong(group.y) * p.hidden + first + o] = bfloat(s);           \
-    }                                                                                                          \
+    const uint padded = (p.intermediate + CHUNK - 1) / CHUNK * CHUNK;                                           \
+    const uint shared_padded = (p.shared_intermediate + CHUNK - 1) / CHUNK * CHUNK;                             \
+    const uint total_padded = p.per_token * padded + shared_padded;                                             \
+    threadgroup bfloat* xs = (threadgroup bfloat*)block;                                                        \
+    threadgroup float* sums = (threadgroup float*)(xs + total_padded);                                          \
+    const uint first = (group.x * MATVEC_SIMDGROUPS + sg) * OUTPUTS;                                            \
+    const RowShape shape = row_shape(FORMAT, p.intermediate, p.group_size);                                     \
+    const RowShape shared_shape = row_shape(FORMAT, p.shared_intermediate, p.group_size);                       \
+    device const uint* mine = chosen + group.y * p.per_token;                                                   \
+    const uint zero[1] = {0};                                                                                   \
+    uint rows[OUTPUTS], bases[EXPERTS], from[EXPERTS];                                                          \
+    for (uint o = 0; o < OUTPUTS; o++) rows[o] = min(first + o, p.hidden - 1);                                  \
+    for (uint i = 0; i < EXPERTS; i++) bases[i] = mine[min(i, p.per_token - 1)] * p.down_rows;                  \
+    Chunk shared_chunks[OUTPUTS], chunks[EXPERTS * OUTPUTS];                                                    \
+    if (lane < shared_shape.chunks)                                                                             \
+      load_experts<FORMAT, OUTPUTS, 1>(shared_codes, shared_scales, shared_biases, shared_shape, zero, rows, lane,    \
+                                       shared_chunks);                                                          \
+    if (lane < shape.chunks)                                                                                    \
+      load_experts<FORMAT, OUTPUTS, EXPERTS>(codes, scales, biases, shape, bases, rows, lane, chunks);          \
+    device const bfloat* x = act + ulong(group.y) * (p.per_token * p.intermediate + p.shared_intermediate);     \
+    for (uint i0 = 0; i0 < total_padded / PIECE; i0 += 256) {                                                   \
+      const uint i = i0 + tid, slot = min(i / (padded / PIECE), p.per_token), piece = i - slot * (padded / PIECE); \
+      const bool is_shared = slot == p.per_token;                                                               \
+      float v[PIECE];                                                                                           \
+      load_piece(x + slot * p.intermediate, is_shared ? p.shared_intermediate : p.intermediate, piece,          \
+                 p.intermediate % PIECE == 0 && p.shared_intermediate % PIECE == 0, v);                         \
+      stage_piece(FORMAT, v, piece, i < total_padded / PIECE, (is_shared ? shared_padded : padded) / 2,         \
+                  xs + slot * padded, sums + slot * padded / CHUNK);                                            \
+    }                                                                                                           \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                            \
+    if (first >= p.hidden) return;                                                                              \
+    float total[OUTPUTS], acc[EXPERTS * OUTPUTS];                                                               \
+    for (uint o = 0; o < OUTPUTS; o++) total[o] = 0.0f;                                                         \
+    for (uint slot = 0; slot < p.per_token; slot += EXPERTS) {                                                  \
+      if (slot != 0) {                                                                                          \
+        for (uint i = 0; i < EXPERTS; i++) bases[i] = mine[min(slot + i, p.per_token - 1)] * p.down_rows;       \
+        if (lane < shape.chunks)                                                                                \
+          load_experts<FORMAT, OUTPUTS, EXPERTS>(codes, scales, biases, shape, bases, rows, lane, chunks);      \
+      }                                                                                                         \
+      for (uint i = 0; i < EXPERTS; i++) from[i] = min(slot + i, p.per_token - 1) * padded;                     \
+      contract<FORMAT, OUTPUTS, EXPERTS>(codes, scales, biases, shape, bases, rows, p.intermediate, xs, sums, from, \
+                                         padded, lane, chunks, acc);                                            \
+      for (uint i = 0; i < EXPERTS; i++) {                                                                      \
+        if (slot + i >= p.per_token) break;                                                                     \
+        const float weight = weights[group.y * p.per_token + slot + i];                                         \
+        for (uint o = 0; o < OUTPUTS; o++) total[o] = fma(weight, acc[i * OUTPUTS + o], total[o]);              \
+      }                                                                                                         \
+    }                                                                                                           \
+    contract<FORMAT, OUTPUTS, 1>(shared_codes, shared_scales, shared_biases, shared_shape, zero, rows,          \
+                                 p.shared_intermediate, xs + p.per_token * padded,                              \
+                                 sums + p.per_token * padded / CHUNK, zero, shared_padded, lane, shared_chunks, acc); \
+    const float shared_weight = sigmoid(shared_gate[group.y]);                                                  \
+    for (uint o = 0; o < OUTPUTS; o++) {                                                                        \
+      const float s = simd_sum(fma(shared_weight, acc[o], total[o]));                                           \
+      if (lane == 0 && first + o < p.hidden) out[ulong(group.y) * p.hidden + first + o] = bfloat(s);            \
+    }                                                                                                           \
   }
-CONTRACT(experts_contract_q4, AFFINE_4, 2)
-CONTRACT(experts_contract_q8, AFFINE_8, 2)
-CONTRACT(experts_contract_bf16, DENSE_BF16, 2)
-CONTRACT(experts_contract_f32, DENSE_F32, 2)
+CONTRACT(experts_contract_q4, AFFINE_4, 2, 4)
+CONTRACT(experts_contract_q8, AFFINE_8, 2, 4)
+CONTRACT(experts_contract_bf16, DENSE_BF16, 2, 4)
+CONTRACT(experts_contract_f32, DENSE_F32, 2, 4)
 
 // ---------------------------------------------------------------------------------------------------------------
 // Prefill. An assignment is one (row, rank), numbered row * per_token + rank.
@@ -219,18 +306,21 @@ struct RouteParams {
                                                                      device float* weights_out [[buffer(2)]],
                                                                      constant RouteParams& p [[buffer(3)]],
                                                                      uint row [[threadgroup_position_in_grid]],
-                                                                     uint tid [[thread_index_in_threadgroup]]) {
-  threadgroup float values[MAX_EXPERTS];
-  threadgroup uint chosen[MAX_PER_TOKEN];
-  choose_experts(logits + ulong(row) * p.experts, p.experts, p.per_token, values, chosen, tid, 256);
+                                                                     uint tid [[thread_index_in_threadgroup]],
+                                                                     uint lane [[thread_index_in_simdgroup]],
+                                                                     uint sg [[simdgroup_index_in_threadgroup]]) {
+  threadgroup float listed[MAX_EXPERTS];
+  threadgroup ushort listed_experts[MAX_EXPERTS];
+  threadgroup Chosen chosen;
+  choose_experts(logits + ulong(row) * p.experts, p.experts, p.per_token, listed, listed_experts, chosen, tid, lane, sg);
   if (tid < p.per_token) {
-    chosen_out[row * p.per_token + tid] = chosen[tid];
-    weights_out[row * p.per_token + tid] = expert_weight(values, chosen, p.per_token, tid);
+    chosen_out[row * p.per_token + tid] = chosen.experts[tid];
+    weights_out[row * p.per_token + tid] = expert_weight(chosen, p.per_token, tid);
   }
 }
 
 // Groups the assignments by expert: histogram, prefix sums, scatter. chosen [assignments]; offsets [experts + 1]: where
-// each expert's assignments begin in order [assignments]; tiles [experts + 1]: the same in tiles of 32 assignments.
+// each expert's assignments begin in order [assignments]; tiles [experts + 1]: the same in tiles of 64 assignments.
 // Within an expert the order is unspecified, and no result depends on it. One threadgroup of 1024 threads.
 [[max_total_threads_per_threadgroup(1024)]] kernel void experts_group(device const uint* chosen [[buffer(0)]],
                                                                       device uint* offsets [[buffer(1)]],
@@ -274,48 +364,67 @@ struct RouteParams {
     order[atomic_fetch_add_explicit(&counts[chosen[i]], 1u, memory_order_relaxed)] = i;
 }
 
-struct ExpertTileParams {
-  uint columns;
-  uint group_size;
-  uint outputs;
-  uint rows;        // of x, or assignments
-  uint experts;     // 0: one expert over all rows in order, offsets, tiles and order are not read
-  uint per_token;
-  uint gate_rows;   // rows of the stack from one expert to the next
-  uint up_rows;
-};
-
-// The expert of a tile, its first assignment and how many; 0 of them past the last tile.
-static inline uint tile_expert(device const uint* offsets, device const uint* tiles, constant ExpertTileParams& p,
-                               uint tile, thread uint& first, thread uint& count) {
-  if (p.experts == 0) {
-    first = tile * EXPERT_TILE_ROWS;
-    count = first < p.rows ? min(EXPERT_TILE_ROWS, p.rows - first) : 0u;
-    return 0;
+// Gate, up and SwiGLU: act[i] of the i-th assignment in order. gate, up: stacks; x [rows, columns] bf16;
+// act [assignments, outputs] bf16. Tiles of 64 assignments by 32 outputs of gate and of up; a simdgroup takes 8 outputs
+// of each and of the assignments no more than there are, in steps of 8.
+// Grid (ceil(outputs / 32), most tiles) of 128 threads; the most tiles are ceil(assignments / 64) + min(experts,
+// assignments), or ceil(rows / 64) for one expert.
+template <uint FORMAT, typename T>
+static inline void expand_tile(device const uint* gate_codes, device const bfloat* gate_scales,
+                               device const bfloat* gate_biases, device const uint* up_codes,
+                               device const bfloat* up_scales, device const bfloat* up_biases, ulong gate_base,
+                               ulong up_base, uint first, device const bfloat* x, threadgroup const uint* source,
+                               constant ExpertTileParams& p, uint count, threadgroup uint4* memory, uint tid, uint sg,
+                               thread simdgroup_matrix<float, 8, 8>* gate, thread simdgroup_matrix<float, 8, 8>* up) {
+  threadgroup T* xs = (threadgroup T*)memory;
+  threadgroup T* ws = xs + EXPERT_TILE_ROWS * TILE_STRIDE(T);
+  threadgroup T* us = ws + 32 * TILE_STRIDE(T);
+  UNROLL for (uint i = 0; i < 8; i++) gate[i] = up[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  RowShare<EXPERT_TILE_ROWS> row_share;
+  CodeShare<32> gate_share, up_share;
+  const bool has_codes = FORMAT == AFFINE_4 || FORMAT == AFFINE_8;
+  if (has_codes) {
+    fetch_rows<EXPERT_TILE_ROWS>(x, source, count, p.columns, 0, tid, row_share);
+    fetch_codes<FORMAT, 32>(gate_codes, gate_scales, gate_biases, gate_base, first, p.outputs, p.columns, p.group_size,
+                            0, tid, gate_share);
+    fetch_codes<FORMAT, 32>(up_codes, up_scales, up_biases, up_base, first, p.outputs, p.columns, p.group_size, 0, tid,
+                            up_share);
   }
-  if (tile >= tiles[p.experts]) {
-    first = 0;
-    count = 0;
-    return 0;
-  }
-  uint low = 0, high = p.experts;  // tiles[low] <= tile < tiles[high]
-  while (high - low > 1) {
-    const uint middle = (low + high) / 2;
-    if (tiles[middle] <= tile) {
-      low = middle;
+  for (uint k = 0; k < p.columns; k += TILE_COLUMNS(T)) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (has_codes) {
+      put_rows<EXPERT_TILE_ROWS>(row_share, count, (threadgroup bfloat*)xs, tid);
+      put_codes<FORMAT, 32>(gate_share, (threadgroup bfloat*)ws, tid);
+      put_codes<FORMAT, 32>(up_share, (threadgroup bfloat*)us, tid);
     } else {
-      high = middle;
+      stage_rows<T, EXPERT_TILE_ROWS>(x, source, xs, p.columns, k, tid);
+      stage_values<T, 32>(gate_codes, ws, gate_base, first, p.outputs, p.columns, k, tid);
+      stage_values<T, 32>(up_codes, us, up_base, first, p.outputs, p.columns, k, tid);
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    const uint next = k + TILE_COLUMNS(T);
+    if (has_codes && next < p.columns) {
+      fetch_rows<EXPERT_TILE_ROWS>(x, source, count, p.columns, next, tid, row_share);
+      fetch_codes<FORMAT, 32>(gate_codes, gate_scales, gate_biases, gate_base, first, p.outputs, p.columns,
+                              p.group_size, next, tid, gate_share);
+      fetch_codes<FORMAT, 32>(up_codes, up_scales, up_biases, up_base, first, p.outputs, p.columns, p.group_size, next,
+                              tid, up_share);
+    }
+    for (uint c = 0; c < TILE_COLUMNS(T); c += 8) {
+      simdgroup_matrix<T, 8, 8> a, g, u;
+      simdgroup_load(g, ws + 8 * sg * TILE_STRIDE(T) + c, TILE_STRIDE(T), ulong2(0, 0), true);
+      simdgroup_load(u, us + 8 * sg * TILE_STRIDE(T) + c, TILE_STRIDE(T), ulong2(0, 0), true);
+      UNROLL for (uint i = 0; i < 8; i++) {
+        if (8 * i < count) {
+          simdgroup_load(a, xs + 8 * i * TILE_STRIDE(T) + c, TILE_STRIDE(T));
+          simdgroup_multiply_accumulate(gate[i], a, g, gate[i]);
+          simdgroup_multiply_accumulate(up[i], a, u, up[i]);
+        }
+      }
     }
   }
-  first = offsets[low] + (tile - tiles[low]) * EXPERT_TILE_ROWS;
-  count = min(EXPERT_TILE_ROWS, offsets[low + 1] - first);
-  return low;
 }
 
-// Gate, up and SwiGLU: act[i] of the i-th assignment in order. gate, up: stacks; x [rows, columns] bf16;
-// act [assignments, outputs] bf16. Tiles of 32 assignments by 32 outputs of gate and of up, 4 simdgroups 2 by 2.
-// Grid (ceil(outputs / 32), most tiles) of 128 threads; the most tiles are ceil(assignments / 32) + min(experts,
-// assignments), or ceil(rows / 32) for one expert.
 #define EXPAND_TILES(NAME, FORMAT, W)                                                                           \
   [[max_total_threads_per_threadgroup(128)]] kernel void NAME(                                                 \
       device const uint* gate_codes [[buffer(0)]], device const bfloat* gate_scales [[buffer(1)]],             \
@@ -325,42 +434,35 @@ static inline uint tile_expert(device const uint* offsets, device const uint* ti
       device const uint* tiles [[buffer(8)]], device const uint* order [[buffer(9)]],                          \
       device bfloat* act [[buffer(10)]], constant ExpertTileParams& p [[buffer(11)]],                          \
       uint2 group [[threadgroup_position_in_grid]], uint tid [[thread_index_in_threadgroup]],                  \
-      uint lane [[thread_index_in_simdgroup]], uint sg [[simdgroup_index_in_threadgroup]]) {                   \
-    threadgroup W xs[EXPERT_TILE_ROWS * TILE_STRIDE];                                                          \
-    threadgroup W gs[32 * TILE_STRIDE];                                                                        \
-    threadgroup W us[32 * TILE_STRIDE];                                                                        \
-    threadgroup float strips[4 * 256];                                                                         \
+      uint sg [[simdgroup_index_in_threadgroup]]) {                                                            \
+    threadgroup uint4 memory[TILE_WORDS(EXPERT_TILE_ROWS + 64)];                                               \
     threadgroup uint source[EXPERT_TILE_ROWS];                                                                 \
     uint first, count;                                                                                         \
     const ulong expert = tile_expert(offsets, tiles, p, group.y, first, count);                                \
     if (count == 0) return;                                                                                    \
     if (tid < EXPERT_TILE_ROWS)                                                                                \
       source[tid] = tid >= count ? NO_ROW : p.experts == 0 ? first + tid : order[first + tid] / p.per_token;   \
-    const uint output0 = group.x * 32, m = sg / 2 * 16, n = sg % 2 * 16;                                       \
-    simdgroup_matrix<float, 8, 8> gate[4], up[4];                                                              \
-    for (uint i = 0; i < 4; i++) gate[i] = up[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);            \
-    for (uint k0 = 0; k0 < p.columns; k0 += TILE_COLUMNS) {                                                    \
-      threadgroup_barrier(mem_flags::mem_threadgroup);                                                         \
-      stage_rows<W, EXPERT_TILE_ROWS>(x, source, xs, p.columns, k0, tid);                                      \
-      stage_weights<FORMAT, W, 32>(gate_codes, gate_scales, gate_biases, gs, expert * p.gate_rows, output0,    \
-                                   p.outputs, p.columns, p.group_size, k0, tid);                               \
-      stage_weights<FORMAT, W, 32>(up_codes, up_scales, up_biases, us, expert * p.up_rows, output0, p.outputs, \
-                                   p.columns, p.group_size, k0, tid);                                          \
-      threadgroup_barrier(mem_flags::mem_threadgroup);                                                         \
-      multiply_tiles<W, 2, 2>(xs + m * TILE_STRIDE, gs + n * TILE_STRIDE, gate);                               \
-      multiply_tiles<W, 2, 2>(xs + m * TILE_STRIDE, us + n * TILE_STRIDE, up);                                 \
-    }                                                                                                          \
-    threadgroup float* strip = strips + sg * 256;                                                              \
-    for (uint i = 0; i < 2; i++) {                                                                             \
-      spread<2>(gate + 2 * i, strip);                                                                          \
-      spread<2>(up + 2 * i, strip + 128);                                                                      \
-      for (uint e = lane; e < 128; e += SIMD) {                                                                \
-        const uint row = m + 8 * i + e / 16, output = output0 + n + e % 16;                                    \
-        if (row < count && output < p.outputs)                                                                 \
-          act[ulong(first + row) * p.outputs + output] = bfloat(silu(strip[e]) * strip[128 + e]);              \
-      }                                                                                                        \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
+    simdgroup_matrix<float, 8, 8> gate[8], up[8];                                                              \
+    expand_tile<FORMAT, W>(gate_codes, gate_scales, gate_biases, up_codes, up_scales, up_biases,               \
+                           expert * p.gate_rows, expert * p.up_rows, group.x * 32, x, source, p, count, memory, \
+                           tid, sg, gate, up);                                                                 \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
+    threadgroup float* gates = (threadgroup float*)memory;                                                     \
+    threadgroup float* ups = gates + EXPERT_TILE_ROWS * 36;                                                    \
+    put_sums<8, 1>(gate, gates + 8 * sg, 36);                                                                  \
+    put_sums<8, 1>(up, ups + 8 * sg, 36);                                                                      \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
+    for (uint i = tid; i < count * 4; i += TILE_THREADS) {                                                     \
+      const uint r = i / 4, c = i % 4 * 8;                                                                     \
+      const float4 low = swiglu(get4(gates + r * 36 + c), get4(ups + r * 36 + c));                             \
+      const float4 high = swiglu(get4(gates + r * 36 + c + 4), get4(ups + r * 36 + c + 4));                    \
+      write8(act, first + r, group.x * 32 + c, p.outputs, low, high);                                          \
     }                                                                                                          \
   }
+static inline float4 swiglu(float4 gate, float4 up) {
+  return float4(silu(gate.x) * up.x, silu(gate.y) * up.y, silu(gate.z) * up.z, silu(gate.w) * up.w);
+}
 EXPAND_TILES(experts_expand_tiles_q4, AFFINE_4, bfloat)
 EXPAND_TILES(experts_expand_tiles_q8, AFFINE_8, bfloat)
 EXPAND_TILES(experts_expand_tiles_bf16, DENSE_BF16, bfloat)
@@ -368,7 +470,7 @@ EXPAND_TILES(experts_expand_tiles_f32, DENSE_F32, float)
 
 // down * act: contributions[a] of assignment a. down: stack (rows from one expert to the next: gate_rows);
 // act [assignments in order, columns] bf16; contributions [assignments, outputs] bf16.
-// Tiles of 32 assignments by 64 outputs. Grid (ceil(outputs / 64), most tiles) of 128 threads.
+// Tiles of 64 assignments by 64 outputs; a simdgroup takes 16 outputs. Grid (ceil(outputs / 64), most tiles) of 128.
 #define CONTRACT_TILES(NAME, FORMAT, W)                                                                         \
   [[max_total_threads_per_threadgroup(128)]] kernel void NAME(                                                 \
       device const uint* codes [[buffer(0)]], device const bfloat* scales [[buffer(1)]],                       \
@@ -376,37 +478,26 @@ EXPAND_TILES(experts_expand_tiles_f32, DENSE_F32, float)
       device const uint* offsets [[buffer(4)]], device const uint* tiles [[buffer(5)]],                        \
       device const uint* order [[buffer(6)]], device bfloat* contributions [[buffer(7)]],                      \
       constant ExpertTileParams& p [[buffer(8)]], uint2 group [[threadgroup_position_in_grid]],                \
-      uint tid [[thread_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]],                       \
-      uint sg [[simdgroup_index_in_threadgroup]]) {                                                            \
-    threadgroup W xs[EXPERT_TILE_ROWS * TILE_STRIDE];                                                          \
-    threadgroup W ws[64 * TILE_STRIDE];                                                                        \
-    threadgroup float strips[4 * 256];                                                                         \
+      uint tid [[thread_index_in_threadgroup]], uint sg [[simdgroup_index_in_threadgroup]]) {                  \
+    threadgroup uint4 memory[TILE_WORDS(EXPERT_TILE_ROWS + 64)];                                               \
     threadgroup uint source[EXPERT_TILE_ROWS];                                                                 \
     uint first, count;                                                                                         \
     const ulong expert = tile_expert(offsets, tiles, p, group.y, first, count);                                \
     if (count == 0) return;                                                                                    \
     if (tid < EXPERT_TILE_ROWS) source[tid] = tid < count ? first + tid : NO_ROW;                              \
-    const uint output0 = group.x * 64, m = sg / 2 * 16, n = sg % 2 * 32;                                       \
-    simdgroup_matrix<float, 8, 8> acc[8];                                                                      \
-    for (uint i = 0; i < 8; i++) acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);                     \
-    for (uint k0 = 0; k0 < p.columns; k0 += TILE_COLUMNS) {                                                    \
-      threadgroup_barrier(mem_flags::mem_threadgroup);                                                         \
-      stage_rows<W, EXPERT_TILE_ROWS>(act, source, xs, p.columns, k0, tid);                                    \
-      stage_weights<FORMAT, W, 64>(codes, scales, biases, ws, expert * p.gate_rows, output0, p.outputs,        \
-                                   p.columns, p.group_size, k0, tid);                                          \
-      threadgroup_barrier(mem_flags::mem_threadgroup);                                                         \
-      multiply_tiles<W, 2, 4>(xs + m * TILE_STRIDE, ws + n * TILE_STRIDE, acc);                                \
-    }                                                                                                          \
-    threadgroup float* strip = strips + sg * 256;                                                              \
-    for (uint i = 0; i < 2; i++) {                                                                             \
-      spread<4>(acc + 4 * i, strip);                                                                           \
-      for (uint e = lane; e < 256; e += SIMD) {                                                                \
-        const uint row = m + 8 * i + e / 32, output = output0 + n + e % 32;                                    \
-        if (row < count && output < p.outputs) {                                                               \
-          const uint to = p.experts == 0 ? first + row : order[first + row];                                   \
-          contributions[ulong(to) * p.outputs + output] = bfloat(strip[e]);                                    \
-        }                                                                                                      \
-      }                                                                                                        \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
+    simdgroup_matrix<float, 8, 8> acc[16];                                                                     \
+    multiply_matrix<FORMAT, W, EXPERT_TILE_ROWS, 64, 8, 2>(                                                    \
+        codes, scales, biases, expert * p.gate_rows, group.x * 64, p.outputs, act, source, p.columns,          \
+        p.group_size, count, 0, 16 * sg, memory, tid, acc);                                                    \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
+    threadgroup float* sums = (threadgroup float*)memory;                                                      \
+    put_sums<8, 2>(acc, sums + 16 * sg, 68);                                                                   \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
+    for (uint i = tid; i < count * 8; i += TILE_THREADS) {                                                     \
+      const uint r = i / 8, c = i % 8 * 8;                                                                     \
+      const uint to = p.experts == 0 ? first + r : order[first + r];                                           \
+      write8(contributions, to, group.x * 64 + c, p.outputs, get4(sums + r * 68 + c), get4(sums + r * 68 + c + 4)); \
     }                                                                                                          \
   }
 CONTRACT_TILES(experts_contract_tiles_q4, AFFINE_4, bfloat)

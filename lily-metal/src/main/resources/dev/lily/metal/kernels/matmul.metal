@@ -66,38 +66,40 @@ static inline uint matrix_of(constant MatvecParams& p, uint group, uint per_grou
       device T* out_3 [[buffer(16)]], constant MatvecParams& p [[buffer(17)]],                                   \
       uint2 group [[threadgroup_position_in_grid]], uint tid [[thread_index_in_threadgroup]],                    \
       uint lane [[thread_index_in_simdgroup]], uint sg [[simdgroup_index_in_threadgroup]]) {                     \
-    threadgroup bfloat xs[ROWS * BLOCK];                                                                         \
-    threadgroup float sums[ROWS * BLOCK / CHUNK];                                                                \
-    uint first, outputs;                                                                                         \
-    const uint which = matrix_of(p, group.x, MATVEC_SIMDGROUPS * OUTPUTS, first, outputs);                       \
-    first += sg * OUTPUTS;                                                                                       \
-    const uint row0 = group.y * ROWS;                                                                            \
-    device const uint* codes = CHOSEN(codes);                                                                    \
-    device const bfloat* scales = CHOSEN(scales);                                                                \
-    device const bfloat* biases = CHOSEN(biases);                                                                \
-    device T* out = CHOSEN(out);                                                                                 \
-    float acc[OUTPUTS * ROWS];                                                                                   \
-    for (uint i = 0; i < OUTPUTS * ROWS; i++) acc[i] = 0.0f;                                                     \
-    for (uint k0 = 0; k0 < p.columns; k0 += BLOCK) {                                                             \
-      const uint count = min(uint(BLOCK), p.columns - k0);                                                       \
-      threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
-      for (uint i = tid; i < ROWS * BLOCK; i += 256) {                                                           \
-        const uint r = i / BLOCK, c = i % BLOCK;                                                                 \
-        if (c < (count + CHUNK - 1) / CHUNK * CHUNK)                                                             \
-          xs[i] = c < count && row0 + r < p.rows                                                                 \
-                      ? staged(FORMAT, float(x[ulong(row0 + r) * p.columns + k0 + c]), c)                        \
-                      : bfloat(0.0f);                                                                            \
-      }                                                                                                          \
-      threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
-      if (FORMAT == AFFINE_4 || FORMAT == AFFINE_8) {                                                            \
-        for (uint r = 0; r < ROWS; r++)                                                                          \
-          stage_sums(FORMAT, xs + r * BLOCK, sums + r * (BLOCK / CHUNK), count / CHUNK, tid, 256);               \
-        threadgroup_barrier(mem_flags::mem_threadgroup);                                                         \
-      }                                                                                                          \
-      if (first < outputs)                                                                                       \
-        matvec_block<FORMAT, OUTPUTS, ROWS>(codes, scales, biases, first, outputs, k0, count, p.columns,         \
-                                            p.group_size, xs, sums, BLOCK, lane, acc);                           \
-    }                                                                                                            \
+    threadgroup uint4 staged_x[ROWS * BLOCK / PIECE];                                                           \
+    threadgroup float sums[ROWS * BLOCK / CHUNK];                                                               \
+    threadgroup bfloat* xs = (threadgroup bfloat*)staged_x;                                                     \
+    uint first, outputs;                                                                                        \
+    const uint which = matrix_of(p, group.x, MATVEC_SIMDGROUPS * OUTPUTS, first, outputs);                      \
+    first += sg * OUTPUTS;                                                                                      \
+    const uint row0 = group.y * ROWS;                                                                           \
+    device const uint* codes = CHOSEN(codes);                                                                   \
+    device const bfloat* scales = CHOSEN(scales);                                                               \
+    device const bfloat* biases = CHOSEN(biases);                                                               \
+    device T* out = CHOSEN(out);                                                                                \
+    const RowShape shape = row_shape(FORMAT, p.columns, p.group_size);                                          \
+    uint rows[OUTPUTS];                                                                                         \
+    for (uint o = 0; o < OUTPUTS; o++) rows[o] = min(first + o, outputs - 1);                                   \
+    Chunk next[OUTPUTS];                                                                                        \
+    float acc[OUTPUTS * ROWS];                                                                                  \
+    for (uint i = 0; i < OUTPUTS * ROWS; i++) acc[i] = 0.0f;                                                    \
+    for (uint k0 = 0; k0 < p.columns; k0 += BLOCK) {                                                            \
+      const uint count = min(uint(BLOCK), p.columns - k0), pieces = (count + CHUNK - 1) / CHUNK * 2;            \
+      if ((FORMAT == AFFINE_4 || FORMAT == AFFINE_8) && first < outputs && lane * CHUNK < count)                \
+        load_chunks<FORMAT, OUTPUTS>(codes, scales, biases, shape, rows, k0 / CHUNK + lane, next);              \
+      threadgroup_barrier(mem_flags::mem_threadgroup);                                                          \
+      for (uint i = tid; i < ROWS * BLOCK / PIECE; i += 256) {                                                  \
+        const uint r = i / (BLOCK / PIECE), piece = i % (BLOCK / PIECE);                                        \
+        float v[PIECE];                                                                                         \
+        load_piece(x + ulong(row0 + r) * p.columns + k0, row0 + r < p.rows ? count : 0u, piece,                 \
+                   p.columns % PIECE == 0, v);                                                                  \
+        stage_piece(FORMAT, v, piece, piece < pieces, BLOCK / 2, xs + r * BLOCK, sums + r * (BLOCK / CHUNK));   \
+      }                                                                                                         \
+      threadgroup_barrier(mem_flags::mem_threadgroup);                                                          \
+      if (first < outputs)                                                                                      \
+        matvec_block<FORMAT, OUTPUTS, ROWS>(codes, scales, biases, shape, rows, k0, count, p.columns, xs, sums, \
+                                            BLOCK, lane, next, acc);                                            \
+    }                                                                                                           \
     MATVEC_STORE(T, OUTPUTS, ROWS, row0)                                                                         \
   }
 
@@ -124,51 +126,67 @@ MATVEC(matvec_f32_f32_o2_r8, DENSE_F32, float, 2, 8, 512)
 // The same for one row, with the residual add and the RMSNorm of its input done by every threadgroup itself, in
 // add_norm's order: x + branch -> x_out and its norm -> n, both written by the first threadgroup, then the products.
 // x, x_out [columns] fp32, different buffers; branch [columns] bf16; gain [columns] fp32; n [columns] bf16;
-// columns at most 4096. Grid and threads as above.
-#define NORM_MATVEC(NAME, FORMAT, T, OUTPUTS)                                                                    \
-  [[max_total_threads_per_threadgroup(256)]] kernel void NAME(                                                   \
-      MATRIX(0, 0, 1, 2), MATRIX(1, 3, 4, 5), MATRIX(2, 6, 7, 8), MATRIX(3, 9, 10, 11), device const float* x [[buffer(12)]],              \
-      device T* out_0 [[buffer(13)]], device T* out_1 [[buffer(14)]], device T* out_2 [[buffer(15)]],            \
-      device T* out_3 [[buffer(16)]], constant MatvecParams& p [[buffer(17)]],                                   \
-      device const bfloat* branch [[buffer(18)]], device const float* gain [[buffer(19)]],                       \
-      device float* x_out [[buffer(20)]], device bfloat* n [[buffer(21)]],                                       \
-      uint2 group [[threadgroup_position_in_grid]], uint tid [[thread_index_in_threadgroup]],                    \
-      uint lane [[thread_index_in_simdgroup]], uint sg [[simdgroup_index_in_threadgroup]]) {                     \
-    threadgroup bfloat xs[FUSED_COLUMNS];                                                                        \
-    threadgroup float sums[FUSED_COLUMNS / CHUNK];                                                               \
-    threadgroup float partial[SIMD];                                                                             \
-    uint first, outputs;                                                                                         \
-    const uint which = matrix_of(p, group.x, MATVEC_SIMDGROUPS * OUTPUTS, first, outputs);                       \
-    first += sg * OUTPUTS;                                                                                       \
-    device const uint* codes = CHOSEN(codes);                                                                    \
-    device const bfloat* scales = CHOSEN(scales);                                                                \
-    device const bfloat* biases = CHOSEN(biases);                                                                \
-    device T* out = CHOSEN(out);                                                                                 \
-    const bool has_branch = p.has_branch != 0;                                                                   \
-    const float scale = residual_scale(x, branch, has_branch, p.columns, p.eps, partial, tid, lane, sg);         \
-    for (uint c = tid; c < p.columns; c += NORM_THREADS) {                                                       \
-      const float v = has_branch ? x[c] + float(branch[c]) : x[c];                                               \
-      const bfloat normed = bfloat(v * scale * gain[c]);                                                         \
-      if (group.x == 0) {                                                                                        \
-        x_out[c] = v;                                                                                            \
-        n[c] = normed;                                                                                           \
-      }                                                                                                          \
-      xs[c] = staged(FORMAT, float(normed), c);                                                                  \
-    }                                                                                                            \
-    threadgroup_barrier(mem_flags::mem_threadgroup);                                                             \
-    stage_sums(FORMAT, xs, sums, p.columns / CHUNK, tid, 256);                                                   \
-    threadgroup_barrier(mem_flags::mem_threadgroup);                                                             \
-    float acc[OUTPUTS];                                                                                          \
-    for (uint i = 0; i < OUTPUTS; i++) acc[i] = 0.0f;                                                            \
-    if (first < outputs)                                                                                         \
-      matvec_block<FORMAT, OUTPUTS, 1>(codes, scales, biases, first, outputs, 0, p.columns, p.columns,           \
-                                       p.group_size, xs, sums, FUSED_COLUMNS, lane, acc);                        \
-    MATVEC_STORE(T, OUTPUTS, 1, 0)                                                                               \
+// columns at most 4096. A threadgroup makes BLOCKS times the outputs of one above, so that many outputs share a norm.
+// Grid (ceil(threadgroups as above / BLOCKS)) of 256 threads.
+#define NORM_MATVEC(NAME, FORMAT, T, OUTPUTS, BLOCKS)                                                           \
+  [[max_total_threads_per_threadgroup(256)]] kernel void NAME(                                                  \
+      MATRIX(0, 0, 1, 2), MATRIX(1, 3, 4, 5), MATRIX(2, 6, 7, 8), MATRIX(3, 9, 10, 11),                         \
+      device const float* x [[buffer(12)]], device T* out_0 [[buffer(13)]], device T* out_1 [[buffer(14)]],     \
+      device T* out_2 [[buffer(15)]], device T* out_3 [[buffer(16)]], constant MatvecParams& p [[buffer(17)]],  \
+      device const bfloat* branch [[buffer(18)]], device const float* gain [[buffer(19)]],                      \
+      device float* x_out [[buffer(20)]], device bfloat* n [[buffer(21)]],                                      \
+      uint2 group [[threadgroup_position_in_grid]], uint tid [[thread_index_in_threadgroup]],                   \
+      uint lane [[thread_index_in_simdgroup]], uint sg [[simdgroup_index_in_threadgroup]]) {                    \
+    threadgroup uint4 staged_x[FUSED_COLUMNS / PIECE];                                                          \
+    threadgroup float sums[FUSED_COLUMNS / CHUNK];                                                              \
+    threadgroup float partial[SIMD];                                                                            \
+    threadgroup bfloat* xs = (threadgroup bfloat*)staged_x;                                                     \
+    const RowShape shape = row_shape(FORMAT, p.columns, p.group_size);                                          \
+    const uint pieces = p.columns / CHUNK * 2;                                                                  \
+    const bool has_branch = p.has_branch != 0;                                                                  \
+    Chunk next[OUTPUTS];                                                                                        \
+    for (uint block = 0; block < BLOCKS; block++) {                                                             \
+      uint first, outputs;                                                                                      \
+      const uint which =                                                                                        \
+          matrix_of(p, group.x * BLOCKS + block, MATVEC_SIMDGROUPS * OUTPUTS, first, outputs);                  \
+      first += sg * OUTPUTS;                                                                                    \
+      device const uint* codes = CHOSEN(codes);                                                                 \
+      device const bfloat* scales = CHOSEN(scales);                                                             \
+      device const bfloat* biases = CHOSEN(biases);                                                             \
+      device T* out = CHOSEN(out);                                                                              \
+      uint rows[OUTPUTS];                                                                                       \
+      for (uint o = 0; o < OUTPUTS; o++) rows[o] = min(first + o, outputs - 1);                                 \
+      if (first < outputs && lane < shape.chunks)                                                               \
+        load_chunks<FORMAT, OUTPUTS>(codes, scales, biases, shape, rows, lane, next);                           \
+      if (block == 0) { /* while the first weights are on their way */                                          \
+        float v[FUSED_COLUMNS / NORM_THREADS];                                                                  \
+        float squares = 0.0f;                                                                                   \
+        for (uint i = 0; i < FUSED_COLUMNS / NORM_THREADS / PIECE; i++) {                                       \
+          if (i * NORM_THREADS >= pieces) break;                                                                \
+          load_residual(x, branch, has_branch, p.columns, i * NORM_THREADS + tid, v + i * PIECE);               \
+          add_squares(v + i * PIECE, squares);                                                                  \
+        }                                                                                                       \
+        const float scale = norm_scale(squares, p.columns, p.eps, partial, lane, sg);                           \
+        for (uint i = 0; i < FUSED_COLUMNS / NORM_THREADS / PIECE; i++) {                                       \
+          if (i * NORM_THREADS >= pieces) break;                                                                \
+          const uint piece = i * NORM_THREADS + tid;                                                            \
+          write_normed(v + i * PIECE, scale, gain, p.columns, piece, group.x == 0, x_out, n);                   \
+          stage_piece(FORMAT, v + i * PIECE, piece, piece < pieces, FUSED_COLUMNS / 2, xs, sums);               \
+        }                                                                                                       \
+        threadgroup_barrier(mem_flags::mem_threadgroup);                                                        \
+      }                                                                                                         \
+      if (first >= outputs) continue;                                                                           \
+      float acc[OUTPUTS];                                                                                       \
+      for (uint i = 0; i < OUTPUTS; i++) acc[i] = 0.0f;                                                         \
+      matvec_block<FORMAT, OUTPUTS, 1>(codes, scales, biases, shape, rows, 0, p.columns, p.columns, xs, sums,   \
+                                       FUSED_COLUMNS, lane, next, acc);                                         \
+      MATVEC_STORE(T, OUTPUTS, 1, 0)                                                                            \
+    }                                                                                                           \
   }
-NORM_MATVEC(norm_matvec_q4_bf16_o4, AFFINE_4, bfloat, 4)
-NORM_MATVEC(norm_matvec_q4_bf16_o2, AFFINE_4, bfloat, 2)
-NORM_MATVEC(norm_matvec_q4_f32_o4, AFFINE_4, float, 4)
-NORM_MATVEC(norm_matvec_q8_f32_o1, AFFINE_8, float, 1)
+NORM_MATVEC(norm_matvec_q4_bf16_o4, AFFINE_4, bfloat, 4, 1)
+NORM_MATVEC(norm_matvec_q4_bf16_o2, AFFINE_4, bfloat, 2, 1)
+NORM_MATVEC(norm_matvec_q4_f32_o4, AFFINE_4, float, 4, 4)
+NORM_MATVEC(norm_matvec_q8_f32_o1, AFFINE_8, float, 1, 1)
 
 // ---------------------------------------------------------------------------------------------------------------
 // Prefill: matrix times many rows.
@@ -183,42 +201,40 @@ struct GemmParams {
 // out[r] = matrix * x[r]. codes, scales, biases (dense: codes alone); x [rows, columns] bf16; out [rows, outputs] T.
 // A threadgroup of 4 simdgroups, SM by SN, each of 8 FM rows by 8 FN outputs: tiles of 8 FM SM by 8 FN SN.
 // Grid (ceil(outputs / tile outputs), ceil(rows / tile rows)) of 128 threads.
-#define GEMM(NAME, FORMAT, W, T, SM, SN, FM, FN)                                                               \
+#define GEMM(NAME, FORMAT, W, T, SM, SN, FM, FN)                                                             \
   [[max_total_threads_per_threadgroup(128)]] kernel void NAME(                                               \
       device const uint* codes [[buffer(0)]], device const bfloat* scales [[buffer(1)]],                     \
       device const bfloat* biases [[buffer(2)]], device const bfloat* x [[buffer(3)]],                       \
       device T* out [[buffer(4)]], constant GemmParams& p [[buffer(5)]],                                     \
       uint2 group [[threadgroup_position_in_grid]], uint tid [[thread_index_in_threadgroup]],                \
-      uint lane [[thread_index_in_simdgroup]], uint sg [[simdgroup_index_in_threadgroup]]) {                 \
-    threadgroup W xs[8 * FM * SM * TILE_STRIDE];                                                             \
-    threadgroup W ws[8 * FN * SN * TILE_STRIDE];                                                             \
-    threadgroup float strips[4 * 64 * FN];                                                                   \
+      uint sg [[simdgroup_index_in_threadgroup]]) {                                                          \
+    threadgroup uint4 memory[TILE_WORDS(8 * FM * SM + 8 * FN * SN)];                                         \
     threadgroup uint source[8 * FM * SM];                                                                    \
     const uint row0 = group.y * (8 * FM * SM), first = group.x * (8 * FN * SN);                              \
     const uint m = sg / SN * (8 * FM), n = sg % SN * (8 * FN);                                               \
     if (tid < 8 * FM * SM) source[tid] = row0 + tid < p.rows ? row0 + tid : NO_ROW;                          \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                         \
     simdgroup_matrix<float, 8, 8> acc[FM * FN];                                                              \
-    for (uint i = 0; i < FM * FN; i++) acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);             \
-    for (uint k0 = 0; k0 < p.columns; k0 += TILE_COLUMNS) {                                                  \
-      threadgroup_barrier(mem_flags::mem_threadgroup);                                                       \
-      stage_rows<W, 8 * FM * SM>(x, source, xs, p.columns, k0, tid);                                         \
-      stage_weights<FORMAT, W, 8 * FN * SN>(codes, scales, biases, ws, 0, first, p.outputs, p.columns,       \
-                                            p.group_size, k0, tid);                                          \
-      threadgroup_barrier(mem_flags::mem_threadgroup);                                                       \
-      multiply_tiles<W, FM, FN>(xs + m * TILE_STRIDE, ws + n * TILE_STRIDE, acc);                            \
-    }                                                                                                        \
-    threadgroup float* strip = strips + sg * (64 * FN);                                                      \
-    for (uint i = 0; i < FM; i++) {                                                                          \
-      spread<FN>(acc + i * FN, strip);                                                                       \
-      for (uint e = lane; e < 64 * FN; e += SIMD) {                                                          \
-        const uint row = row0 + m + 8 * i + e / (8 * FN), output = first + n + e % (8 * FN);                 \
-        if (row < p.rows && output < p.outputs) out[ulong(row) * p.outputs + output] = T(strip[e]);          \
-      }                                                                                                      \
+    const uint rows = p.rows - row0;                                                                         \
+    multiply_matrix<FORMAT, W, 8 * FM * SM, 8 * FN * SN, FM, FN>(                                            \
+        codes, scales, biases, 0, first, p.outputs, x, source, p.columns, p.group_size,                      \
+        rows, m, n, memory, tid, acc);                                                                 \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                         \
+    const uint stride = 8 * FN * SN + 4;                                                                     \
+    threadgroup float* sums = (threadgroup float*)memory;                                                    \
+    put_sums<FM, FN>(acc, sums + m * stride + n, stride);                                                    \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                         \
+    for (uint i = tid; i < min(rows, uint(8 * FM * SM)) * (FN * SN); i += TILE_THREADS) {                    \
+      const uint r = i / (FN * SN), c = i % (FN * SN) * 8;                                                   \
+      threadgroup const float* from = sums + r * stride + c;                                                 \
+      write8(out, row0 + r, first + c, p.outputs, get4(from), get4(from + 4));                               \
     }                                                                                                        \
   }
 #define GEMMS(FORMAT_NAME, FORMAT, W)                                   \
   GEMM(gemm_##FORMAT_NAME##_bf16_m64, FORMAT, W, bfloat, 2, 2, 4, 4)    \
   GEMM(gemm_##FORMAT_NAME##_f32_m64, FORMAT, W, float, 2, 2, 4, 4)      \
+  GEMM(gemm_##FORMAT_NAME##_bf16_m32, FORMAT, W, bfloat, 1, 4, 4, 2)    \
+  GEMM(gemm_##FORMAT_NAME##_f32_m32, FORMAT, W, float, 1, 4, 4, 2)      \
   GEMM(gemm_##FORMAT_NAME##_bf16_m16, FORMAT, W, bfloat, 1, 4, 2, 2)    \
   GEMM(gemm_##FORMAT_NAME##_f32_m16, FORMAT, W, float, 1, 4, 2, 2)
 GEMMS(q4, AFFINE_4, bfloat)

@@ -20,11 +20,17 @@ struct NormParams {
   threadgroup float partial[SIMD];
   const ulong at = ulong(row) * p.columns;
   const bool has_branch = p.has_branch != 0;
-  const float scale =
-      residual_scale(x + at, branch + (has_branch ? at : 0), has_branch, p.columns, p.eps, partial, tid, lane, sg);
-  for (uint c = tid; c < p.columns; c += NORM_THREADS) {
-    const float v = has_branch ? x[at + c] + float(branch[at + c]) : x[at + c];
-    x_out[at + c] = v;
-    n[at + c] = bfloat(v * scale * gain[c]);
+  device const bfloat* added = branch + (has_branch ? at : 0);
+  const uint pieces = (p.columns + PIECE - 1) / PIECE;
+  float v[PIECE];
+  float squares = 0.0f;
+  for (uint piece = tid; piece < pieces; piece += NORM_THREADS) {
+    load_residual(x + at, added, has_branch, p.columns, piece, v);
+    add_squares(v, squares);
+  }
+  const float scale = norm_scale(squares, p.columns, p.eps, partial, lane, sg);
+  for (uint piece = tid; piece < pieces; piece += NORM_THREADS) {
+    if (pieces > NORM_THREADS) load_residual(x + at, added, has_branch, p.columns, piece, v);
+    write_normed(v, scale, gain, p.columns, piece, true, x_out + at, n + at);
   }
 }

@@ -4,6 +4,7 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import dev.lily.metal.msl.KernelLibraries;
 import dev.lily.metal.msl.MslToolchain;
 import dev.lily.metal.objc.ObjcRuntime;
 import java.lang.foreign.Arena;
@@ -29,7 +30,13 @@ public final class MetalDouble {
 
   private static final List<String> SOURCES =
       List.of(
-          "msgsend_x86_64.S", "control.c", "hazards.c", "foundation.m", "device.m", "commands.m");
+          "msgsend_x86_64.S",
+          "control.c",
+          "hazards.c",
+          "trace.c",
+          "foundation.m",
+          "device.m",
+          "commands.m");
 
   private static MetalDouble instance;
 
@@ -98,7 +105,7 @@ public final class MetalDouble {
    * @throws org.opentest4j.TestAbortedException if they can't be built on this machine
    */
   public Path useKernels() {
-    Path kernels = toolchain().buildLibrary();
+    Path kernels = KernelLibraries.given().orElseGet(() -> toolchain().buildLibrary());
     useKernels(kernels);
     return kernels;
   }
@@ -111,7 +118,7 @@ public final class MetalDouble {
    * @throws org.opentest4j.TestAbortedException if they can't be built on this machine
    */
   public void useFastKernels() {
-    useKernels(toolchain().buildFastLibrary());
+    useKernels(KernelLibraries.given().orElseGet(() -> toolchain().buildFastLibrary()));
     set("track", 0);
   }
 
@@ -197,6 +204,21 @@ public final class MetalDouble {
       return text(
           (MemorySegment)
               invoke(methodTypes, arena.allocateFrom(className), arena.allocateFrom(selector)));
+    }
+  }
+
+  /**
+   * Writes what command buffers dispatch while they run in {@code body} to a file, as {@code
+   * trace.c} says.
+   */
+  public void trace(Path file, Runnable body) {
+    MethodHandle trace = handle("double_trace", FunctionDescriptor.of(JAVA_INT, ADDRESS));
+    try (Arena arena = Arena.ofConfined()) {
+      if ((int) invoke(trace, arena.allocateFrom(file.toString())) != 0) {
+        throw new AssertionError("The trace can't be written to " + file);
+      }
+      body.run();
+      invoke(trace, MemorySegment.NULL);
     }
   }
 

@@ -17,7 +17,20 @@ import java.util.stream.Stream;
 public final class MslToolchain {
   /** The kernels' source files, one per operation family, without {@code .metal}. */
   static final List<String> FAMILIES =
-      List.of("elementwise", "norm", "matmul", "delta_rule", "attention", "experts", "sampling");
+      List.of(
+          "elementwise",
+          "norm",
+          "matmul",
+          "matmul_tensor",
+          "delta_rule",
+          "attention",
+          "attention_tensor",
+          "experts",
+          "experts_tensor",
+          "sampling");
+
+  /** How sources are named that use Metal 4's tensor operations. */
+  private static final String TENSOR = "_tensor";
 
   private static final List<String> NAMES = List.of("clang++-19", "clang++-20", "clang++");
   private static final int LEAST_VERSION = 19;
@@ -27,6 +40,7 @@ public final class MslToolchain {
       Path.of(System.getProperty("lily.metal.dir", "")).toAbsolutePath();
 
   private static final Path NATIVE = MODULE.resolve("src/test/native/msl");
+  private static final Path GPU = MODULE.resolve("src/test/native/gpu");
   private static final Path TRANSLATOR = MODULE.resolve("src/test/java/dev/lily/metal/msl");
   private static final Path WORK = MODULE.resolve("target/msl");
 
@@ -82,6 +96,9 @@ public final class MslToolchain {
   public static String source(String family) {
     return "#line 1 \"common.metal\"\n"
         + resource("common")
+        + (family.endsWith(TENSOR)
+            ? "#line 1 \"common_tensor.metal\"\n" + resource("common_tensor")
+            : "")
         + "#line 1 \""
         + family
         + ".metal\"\n"
@@ -99,6 +116,7 @@ public final class MslToolchain {
 
   /** Runs the preprocessor over a source. */
   MslTranslator preprocess(String name, String source) {
+    boolean tensors = name.replace(".metal", "").endsWith(TENSOR);
     Path in = write(name + ".metal", source);
     Path out = work.resolve(name + ".ii");
     List<String> command =
@@ -112,7 +130,7 @@ public final class MslToolchain {
             "-nostdinc++",
             "-I",
             NATIVE.resolve("stubs").toString(),
-            "-D__METAL_VERSION__=310",
+            "-D__METAL_VERSION__=" + (tensors ? 400 : 310),
             in.toString(),
             "-o",
             out.toString());
@@ -120,12 +138,17 @@ public final class MslToolchain {
     if (!outcome.succeeded()) {
       throw new IllegalStateException(outcome.output());
     }
-    return new MslTranslator(read(out));
+    return new MslTranslator(read(out), tensors);
   }
 
   /** Type check; the output holds every complaint. */
   Outcome check(String name, String source) {
-    MslTranslator translator = preprocess(name, source);
+    MslTranslator translator;
+    try {
+      translator = preprocess(name, source);
+    } catch (IllegalStateException e) {
+      return new Outcome(1, e.getMessage());
+    }
     List<String> violations = translator.violations();
     if (!violations.isEmpty()) {
       return new Outcome(1, String.join("\n", violations));
@@ -164,6 +187,8 @@ public final class MslToolchain {
         NATIVE.resolve("include").toString(),
         "-I",
         NATIVE.toString(),
+        "-I",
+        GPU.toString(),
         file.toString());
   }
 
@@ -195,6 +220,67 @@ public final class MslToolchain {
 
   private static List<Unit> units() {
     return FAMILIES.stream().map(f -> new Unit(f, source(f))).toList();
+  }
+
+  /**
+   * Compiles all kernels for an NVIDIA GPU of compute capability 9.0: PTX with an entry per kernel,
+   * named as the kernel, that takes the address of each buffer in the order of their indices.
+   * Threadgroup variables are static shared memory, a threadgroup block is the launch's dynamic
+   * one. Loops with known bounds are unrolled, so that small arrays stay in registers.
+   *
+   * @return the PTX file
+   */
+  public Path buildPtx() {
+    MslGpuSource source = new MslGpuSource();
+    FAMILIES.forEach(family -> source.add(family, preprocess(family, source(family))));
+    Path ptx = work.resolve("lily-kernels.ptx");
+    List<String> command =
+        new ArrayList<>(
+            List.of(
+                clang,
+                "--target=nvptx64-nvidia-cuda",
+                "-march=sm_90",
+                "-DLILY_GPU",
+                "-S",
+                "-O3",
+                "-ffp-contract=off",
+                "-fconvergent-functions",
+                "-gline-directives-only",
+                "-mllvm",
+                "-unroll-threshold=10000",
+                "-nostdinc",
+                "-nostdinc++",
+                "-w",
+                "-o",
+                ptx.toString()));
+    command.addAll(language(write("lily-kernels.gpu.cpp", source.text())));
+    require(run(command));
+    write("lily-kernels.ptx", source.withThreadLimits(read(ptx)));
+    return ptx;
+  }
+
+  /**
+   * Builds the library that runs the kernels on an NVIDIA GPU, through the interface of {@link
+   * #buildLibrary}. It loads {@code lily-kernels.cubin} or {@code .ptx} from its own folder when
+   * the first kernel runs.
+   */
+  public Path buildGpuLibrary() {
+    Path target = work.resolve("liblily-gpu.so");
+    List<String> link = new ArrayList<>(List.of(clang, "-x", "none", "-shared"));
+    link.addAll(List.of("-nostdlib++", "-o", target.toString()));
+    for (String family : FAMILIES) {
+      String table = preprocess(family, source(family)).toTable();
+      link.add(compile("lily-gpu", write(family + ".table.cpp", table), List.of("-O1", "-w")));
+    }
+    link.add(
+        compile(
+            "lily-gpu",
+            GPU.resolve("executor.cpp"),
+            List.of("-O2", "-Wall", "-Wextra", "-Werror", "-fno-exceptions", "-fno-rtti")));
+    link.add("-ldl");
+    link.add("-lpthread");
+    require(run(link));
+    return target;
   }
 
   record Unit(String name, String source) {}

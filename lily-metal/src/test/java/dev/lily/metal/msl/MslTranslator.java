@@ -74,10 +74,15 @@ final class MslTranslator {
   }
 
   private final String source;
+  private final boolean tensors;
   private final List<Kernel> kernels;
 
-  MslTranslator(String preprocessed) {
+  /**
+   * @param tensors whether the source has Metal 4's tensor operations
+   */
+  MslTranslator(String preprocessed, boolean tensors) {
     source = preprocessed;
+    this.tensors = tensors;
     kernels = findKernels(preprocessed);
   }
 
@@ -174,24 +179,39 @@ final class MslTranslator {
 
   /** C++ that only has to compile. */
   String toCheck() {
-    return prologue() + "}\n" + kernelChecks();
+    return prologue("user") + "}\n" + kernelChecks();
   }
 
   /** C++ that registers each kernel with the runtime. */
   String toRun() {
-    StringBuilder out = new StringBuilder(prologue()).append("}\n").append(kernelChecks());
+    StringBuilder out = new StringBuilder(prologue("user")).append("}\n").append(kernelChecks());
     for (Kernel kernel : kernels) {
       appendLauncher(out, kernel);
+      appendRegistration(out, kernel, kernel.name() + "__run");
     }
     return out.toString();
   }
 
-  private String prologue() {
+  /** C++ that registers each kernel, for a runtime that has the kernels themselves elsewhere. */
+  String toTable() {
+    StringBuilder out = new StringBuilder(prologue("user")).append("}\n");
+    for (Kernel kernel : kernels) {
+      appendRegistration(out, kernel, "nullptr");
+    }
+    return out.toString();
+  }
+
+  /** The source as C++ of one namespace inside {@code metal}, which stays open. */
+  String prologue(String namespace) {
     String body = programConstants(source);
     body = threadgroupVariables(body);
     body = ATTRIBUTE.matcher(body).replaceAll("");
     body = body.replaceAll("\\bkernel\\s+void\\b", "static inline void");
-    return "#include \"metal_language.h\"\nnamespace metal::user {\nusing namespace metal;\n"
+    return "#include \"metal_language.h\"\n"
+        + (tensors ? "#include \"metal_tensor_operations.h\"\n" : "")
+        + "namespace metal::"
+        + namespace
+        + " {\nusing namespace metal;\n"
         + body
         + "\n";
   }
@@ -250,19 +270,23 @@ final class MslTranslator {
   }
 
   private static void appendLauncher(StringBuilder out, Kernel kernel) {
-    out.append("#ifndef LILY_RUNTIME\n#define LILY_RUNTIME\n#include \"runtime.h\"\n#endif\n");
     out.append("namespace metal::user {\nstatic void ")
         .append(kernel.name())
         .append("__run(void* const* b) {\n  ")
         .append(kernel.name())
         .append("(");
     List<String> arguments = new ArrayList<>();
-    boolean usesBlock = false;
     for (Parameter parameter : kernel.parameters()) {
       arguments.add(argument(parameter));
-      usesBlock |= parameter.attribute().equals("threadgroup");
     }
-    out.append(String.join(", ", arguments)).append(");\n}\n");
+    out.append(String.join(", ", arguments)).append(");\n}\n}\n");
+  }
+
+  private static void appendRegistration(StringBuilder out, Kernel kernel, String run) {
+    boolean usesBlock =
+        kernel.parameters().stream().anyMatch(p -> p.attribute().equals("threadgroup"));
+    out.append("#ifndef LILY_RUNTIME\n#define LILY_RUNTIME\n#include \"runtime.h\"\n#endif\n");
+    out.append("namespace metal::user {\n");
     List<Parameter> buffers =
         kernel.buffers().stream().sorted((a, b) -> Integer.compare(a.index(), b.index())).toList();
     out.append("static const lily_buffer_info ").append(kernel.name()).append("__buffers[] = {\n");
@@ -278,7 +302,7 @@ final class MslTranslator {
                   buffer.isConstant() ? "LILY_CONSTANT" : "LILY_DEVICE"));
     }
     out.append(
-        "};\nstatic lily::Registration %s__registration = {{\"%s\", %d, %d, 0, %d, %s__buffers}, %s__run, nullptr};\n"
+        "};\nstatic lily::Registration %s__registration = {{\"%s\", %d, %d, 0, %d, %s__buffers}, %s, nullptr};\n"
             .formatted(
                 kernel.name(),
                 kernel.name(),
@@ -286,7 +310,7 @@ final class MslTranslator {
                 usesBlock ? 1 : 0,
                 kernel.maxThreads(),
                 kernel.name(),
-                kernel.name()));
+                run));
     out.append(
         "__attribute__((constructor)) static void %s__add() { lily::add(&%s__registration); }\n}\n"
             .formatted(kernel.name(), kernel.name()));
