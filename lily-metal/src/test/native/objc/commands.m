@@ -383,12 +383,12 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size) {
   }
   count(COUNT_DIGEST, (long)hash - count(COUNT_DIGEST, 0));
 }
-
 - (void)trace:(struct command *)command {
   const struct lily_kernel_info *kernel = command->pipeline->kernel;
   long ids[LILY_MAX_BUFFERS];
   for (uint32_t i = 0; i < kernel->num_buffers; i++) {
     DoubleBuffer *buffer = command->bindings[i].buffer;
+    if (kernel->buffers[i].kind == LILY_CONSTANT) continue; /* its bytes are traced, wherever they lie */
     if (buffer && is_alive(buffer, kernel->name)) ids[i] = trace_buffer(buffer->memory, buffer->length);
   }
   uint64_t groups[3] = {command->groups.width, command->groups.height, command->groups.depth};
@@ -397,10 +397,11 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size) {
   trace_dispatch(kernel->name, groups, threads, command->threadgroup_bytes);
   for (uint32_t i = 0; i < kernel->num_buffers; i++) {
     struct binding *bound = &command->bindings[i];
-    if (bound->buffer) {
-      trace_bound(ids[i], bound->offset);
+    if (kernel->buffers[i].kind == LILY_CONSTANT) {
+      trace_bytes(bound->buffer ? bound->buffer->memory + bound->offset : bound->bytes,
+                  kernel->buffers[i].element_size);
     } else {
-      trace_bytes(bound->bytes, bound->length);
+      trace_bound(ids[i], bound->offset);
     }
   }
   trace_end();

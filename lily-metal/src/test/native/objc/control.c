@@ -35,6 +35,7 @@ static const char *const COUNTERS[NUM_COUNTERS] = {
     [COUNT_LIVE] = "live",           [COUNT_MESSAGES] = "messages", [COUNT_ALLOCATED] = "allocated",
     [COUNT_DISPATCHES] = "dispatches", [COUNT_BARRIERS] = "barriers", [COUNT_COMMITS] = "commits",
     [COUNT_VIOLATIONS] = "violations", [COUNT_DIGEST] = "digest",
+    [COUNT_RESIDENT] = "resident",
     [COUNT_MUTANTS] = "mutants",
 };
 static long counters[NUM_COUNTERS];

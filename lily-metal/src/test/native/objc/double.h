@@ -76,6 +76,7 @@ enum counter {
   COUNT_DISPATCHES, /* run */
   COUNT_BARRIERS,   /* reached, dropped ones included */
   COUNT_COMMITS,
+  COUNT_RESIDENT,   /* bytes of sets whose residency is requested */
   COUNT_VIOLATIONS,
   COUNT_MUTANTS,    /* barriers that were left out in turn, see hazards_mutate */
   COUNT_DIGEST,     /* no count: a hash of the commands of the last command buffer that ran */

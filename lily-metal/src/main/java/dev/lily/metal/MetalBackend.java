@@ -161,7 +161,10 @@ final class MetalBackend implements Backend {
           "State and scratch of %d MiB do not fit beside the %d MiB in use: this GPU should use at most %d MiB. Lower the context length, the sessions or the prefill chunk, or raise the limit with sudo sysctl iogpu.wired_limit_mb=N"
               .formatted(needed / MEBIBYTE, used / MEBIBYTE, most / MEBIBYTE));
     }
-    return new MetalState(memory, queue, kernels, budget, layout, shape, limits);
+    MetalState state = new MetalState(memory, queue, kernels, budget, layout, shape, limits);
+    loader.readAhead();
+    memory.keepResident();
+    return state;
   }
 
   @Override
@@ -176,6 +179,7 @@ final class MetalBackend implements Backend {
 
   @Override
   public void close() {
+    memory.end();
     device.close();
   }
 }

@@ -18,7 +18,6 @@ import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.backend.StackedProjection;
 import dev.lily.engine.backend.Tensor;
 import dev.lily.metal.device.MetalBuffer;
-import dev.lily.metal.kernel.DeferredNorm;
 import dev.lily.metal.kernel.DevicePlan;
 import dev.lily.metal.kernel.ElementType;
 import dev.lily.metal.kernel.KernelEncoder;
@@ -37,16 +36,11 @@ import org.jspecify.annotations.Nullable;
  * after the other; two of them may be in flight. Decode steps are kept and sent again.
  */
 final class MetalPass implements ComputePass {
-  private static final int MAX_STACK = 16;
-
   private final MetalState state;
   private final MetalKernels kernels;
   private final PassLimits limits;
   private final SampledRows sampled;
-  private final MetalMatrix[] matrices = new MetalMatrix[MAX_STACK];
-  private final Region[] outs = new Region[MAX_STACK];
-  private final int[] outputs = new int[MAX_STACK];
-  private final DeferredNorm norm = new DeferredNorm();
+  private final Products products;
   private @Nullable RowPlan rowPlan;
   private MetalPendingPass pending;
   private DevicePlan plan;
@@ -61,6 +55,7 @@ final class MetalPass implements ComputePass {
     this.state = state;
     this.kernels = kernels;
     this.limits = limits;
+    products = new Products(kernels);
     sampled = new SampledRows(state.sampling(), limits);
     pending = state.pending(0);
     plan = pending.plan();
@@ -90,7 +85,7 @@ final class MetalPass implements ComputePass {
       passes--;
     }
     pending = state.pending(passes + 1);
-    norm.clear();
+    products.reset();
     work = 0;
     pending.begin(rows.numRows(), rows.numLogitRows());
     passes++;
@@ -104,15 +99,16 @@ final class MetalPass implements ComputePass {
    * Nothing is recorded anew then, only the plan is filled.
    */
   @Nullable PendingPass replay(RowPlan rows) {
-    if (state.hasCopies() || !DevicePlan.isDecode(rows)) {
+    if (state.hasCopies()
+        || rows.numSequences() > limits.maxSequences()
+        || !DevicePlan.isDecode(rows)) {
       return null;
     }
     MetalPendingPass next = pending.isRecording() ? pending : state.pending(passes + 1);
-    SamplingKernels.Slots slots = state.sampling().device();
     sampled.begin(rows);
     sampled.round(rows, 0);
-    if (rows.numSequences() > limits.maxSequences()
-        || !next.step(rows.numSequences()).suits(rows.numLogitRows(), sampled, slots)) {
+    SamplingKernels.Slots slots = state.sampling().device();
+    if (!next.step(rows.numSequences()).suits(rows.numLogitRows(), sampled, slots)) {
       return null;
     }
     start(rows);
@@ -134,9 +130,7 @@ final class MetalPass implements ComputePass {
 
   /** Records a norm that waits for products that do not come next. */
   private void flush() {
-    if (norm.isPending()) {
-      norm.record(kernels.norm());
-    }
+    products.flush();
   }
 
   private static boolean isOneDecodeRow(int prefillRows, int decodeRows) {
@@ -184,7 +178,7 @@ final class MetalPass implements ComputePass {
     Region gains = constant(gain, "gain", columns);
     Region normed = written(n, "n", rows, columns);
     if (isOneDecodeRow(plan.numPrefillRows(), plan.numDecodeRows())) {
-      norm.defer(MetalTensor.of(x), added, gains, eps, normed);
+      products.defer(MetalTensor.of(x), added, gains, eps, normed);
     } else {
       kernels.norm().addNorm(rows, columns, residual, added, gains, eps, normed);
     }
@@ -192,70 +186,32 @@ final class MetalPass implements ComputePass {
 
   @Override
   public void projectStack(StackedProjection operands) {
-    int count = operands.matrices().size();
-    if (count > MAX_STACK) {
-      throw new BackendException(
-          count + " matrices over one input; at most " + MAX_STACK + " are supported");
+    Tensor from = operands.input();
+    Region input = narrow(from, "input", from.columns());
+    products.begin();
+    for (int m = 0; m < operands.matrices().size(); m++) {
+      add(operands.matrices().get(m), operands.outputs().get(m), from);
     }
-    Region input = narrow(operands.input(), "input", operands.input().columns());
-    for (int m = 0; m < count; m++) {
-      stack(m, operands.matrices().get(m), operands.outputs().get(m), operands.input());
-    }
-    multiply(input, count, BF16);
-    spend(count);
+    multiply(input, BF16);
   }
 
   @Override
   public void project(Tensor y, Matrix matrix, Tensor out) {
     flush();
     Region input = narrow(y, "y", y.columns());
-    stack(0, matrix, out, y);
-    multiply(input, 1, BF16);
-    spend(1);
+    products.begin();
+    add(matrix, out, y);
+    multiply(input, BF16);
   }
 
-  /** Counts the products of the first matrices. */
-  private void spend(int count) {
-    double operations = 0;
-    for (int m = 0; m < count; m++) {
-      operations += Work.product(plan.numRows(), outputs[m], matrices[m].columns());
-    }
-    spend(operations);
+  private void add(Matrix matrix, Tensor out, Tensor input) {
+    Region to = written(out, "out", plan.numRows(), out.columns());
+    products.add(matrix, to, out.columns(), input);
   }
 
-  private void stack(int index, Matrix matrix, Tensor out, Tensor input) {
-    stack(index, matrix, written(out, "out", plan.numRows(), out.columns()), out.columns(), input);
-  }
-
-  private void stack(int index, Matrix matrix, Region out, int columns, Tensor input) {
-    MetalMatrix metal = MetalMatrix.of(matrix);
-    if (metal.columns() != input.columns() || metal.rows() < columns) {
-      throw new BackendException(
-          "Matrix '%s' is [%d, %d]; it is applied to %d columns and gives %d"
-              .formatted(metal.name(), metal.rows(), metal.columns(), input.columns(), columns));
-    }
-    matrices[index] = metal;
-    outs[index] = out;
-    outputs[index] = columns;
-  }
-
-  private void multiply(Region input, int count, ElementType type) {
-    if (norm.gives(input)
-        && kernels.matmul().multiplyNormed(norm, matrices, outs, outputs, count, type)) {
-      return;
-    }
-    flush();
-    kernels
-        .matmul()
-        .multiply(
-            plan.numPrefillRows(),
-            plan.numDecodeRows(),
-            input,
-            matrices,
-            outs,
-            outputs,
-            count,
-            type);
+  private void multiply(Region input, ElementType type) {
+    products.multiply(plan.numPrefillRows(), plan.numDecodeRows(), input, type);
+    spend(products.work(plan.numRows()));
   }
 
   @Override
@@ -329,9 +285,10 @@ final class MetalPass implements ComputePass {
         MetalTensor.of(o.routerLogits())
             .require("routerLogits", plan.numRows(), experts)
             .written(F32, PLAN);
-    stack(0, o.router(), logits, experts, o.n());
-    stack(1, o.sharedExpertGate(), state.experts().sharedGate(), 1, o.n());
-    multiply(n, 2, F32);
+    products.begin();
+    products.add(o.router(), logits, experts, o.n());
+    products.add(o.sharedExpertGate(), state.experts().sharedGate(), 1, o.n());
+    products.multiply(plan.numPrefillRows(), plan.numDecodeRows(), n, F32);
     kernels
         .experts()
         .run(plan, o, state.experts(), logits, n, written(o.out(), "out", plan.numRows(), hidden));
@@ -368,26 +325,14 @@ final class MetalPass implements ComputePass {
         MetalTensor.of(o.logits())
             .require("logits", count, o.logits().columns())
             .written(F32, LOGITS);
-    stack(0, o.lmHead(), logits, o.logits().columns(), o.rows());
+    products.begin();
+    products.add(o.lmHead(), logits, o.logits().columns(), o.rows());
     if (isOneDecodeRow(plan.numPrefillLogits(), plan.numDecodeLogits())) {
-      norm.defer(MetalTensor.of(o.rows()), null, gains, o.eps(), normalized);
-      if (kernels.matmul().multiplyNormed(norm, matrices, outs, outputs, 1, F32)) {
-        return;
-      }
-      norm.clear();
+      products.defer(MetalTensor.of(o.rows()), null, gains, o.eps(), normalized);
+    } else {
+      kernels.norm().addNorm(count, columns, rows, null, gains, o.eps(), normalized);
     }
-    kernels.norm().addNorm(count, columns, rows, null, gains, o.eps(), normalized);
-    kernels
-        .matmul()
-        .multiply(
-            plan.numPrefillLogits(),
-            plan.numDecodeLogits(),
-            normalized,
-            matrices,
-            outs,
-            outputs,
-            1,
-            F32);
+    products.multiply(plan.numPrefillLogits(), plan.numDecodeLogits(), normalized, F32);
   }
 
   @Override

@@ -91,6 +91,16 @@ class MetalBackendFailureTest {
   }
 
   @Test
+  void keepsAllItsMemoryResidentWhileItIsOpen(MetalDouble metal) {
+    long before = metal.get("allocated");
+    try (TinyModel model = new TinyModel(provider.open(BackendOptions.DEFAULT))) {
+      model.forward(plan(), null);
+      assertThat(metal.get("resident")).isEqualTo(metal.get("allocated") - before).isPositive();
+    }
+    assertThat(metal.get("resident")).isZero();
+  }
+
+  @Test
   void refusesAModelThatDoesNotFitBeforeAnythingIsAllocated(MetalDouble metal) {
     metal.set("recommended", 16 << 20);
     EngineOptions options =
