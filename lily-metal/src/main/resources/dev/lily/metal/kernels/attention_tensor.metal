@@ -14,6 +14,7 @@ constant constexpr uint TENSOR_SCORES = TENSOR_TOKENS + 4;
       device const Sequence* sequences [[buffer(2)]], device const uint* tables [[buffer(3)]],                      \
       device const bfloat* pages [[buffer(4)]], device bfloat* y [[buffer(5)]],                                     \
       constant AttentionParams& p [[buffer(6)]], uint3 group [[threadgroup_position_in_grid]],                      \
+      uint3 grid [[threadgroups_per_grid]],                                                                         \
       uint tid [[thread_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]],                            \
       uint sg [[simdgroup_index_in_threadgroup]]) {                                                                 \
     threadgroup uint4 memory[TILE_WORDS(TENSOR_VECTORS)];                                                           \
@@ -22,7 +23,7 @@ constant constexpr uint TENSOR_SCORES = TENSOR_TOKENS + 4;
     threadgroup bfloat* weights = (threadgroup bfloat*)memory;                                                      \
     const uint packed = p.heads / p.kv_heads, head = group.y, mine = DIM / 4 * sg;                                  \
     const uint first_row = sequences[group.z].first_row, total = sequences[group.z].num_rows * packed;              \
-    const uint vector0 = group.x * TENSOR_VECTORS;                                                                  \
+    const uint vector0 = (grid.x - 1 - group.x) * TENSOR_VECTORS; /* the longest first */                           \
     if (vector0 >= total) return;                                                                                   \
     const uint vectors = min(TENSOR_VECTORS, total - vector0), position0 = sequences[group.z].position;             \
     const uint last = position0 + (vector0 + vectors - 1) / packed;                                                 \
@@ -43,7 +44,7 @@ constant constexpr uint TENSOR_SCORES = TENSOR_TOKENS + 4;
         DeviceRows k = device_rows(pages + key_at(p, table, head, token), DIM, min(16u, last + 1 - token));         \
         auto s = score.get_destination_cooperative_tensor<DeviceRows, DeviceRows, float>();                         \
         score.run(q, k, s);                                                                                         \
-        for (ushort i = 0; i < s.get_capacity(); i++) {                                                             \
+        UNROLL for (ushort i = 0; i < s.get_capacity(); i++) {                                                      \
           if (!s.is_valid_element(i)) continue;                                                                     \
           const auto at = s.get_multidimensional_index(i);                                                          \
           scores[uint(at[1]) * TENSOR_SCORES + 16 * sg + uint(at[0])] = s[i];                                       \
@@ -76,7 +77,7 @@ constant constexpr uint TENSOR_SCORES = TENSOR_TOKENS + 4;
       if (tid % 4 == 0) factors[vector] = keep;                                                                     \
       threadgroup_barrier(mem_flags::mem_threadgroup);                                                              \
       if (t0 != 0 && simd_any(factors[lane] != 1.0f)) {                                                             \
-        for (ushort i = 0; i < acc.get_capacity(); i++)                                                             \
+        UNROLL for (ushort i = 0; i < acc.get_capacity(); i++)                                                      \
           if (acc.is_valid_element(i)) acc[i] = acc[i] * factors[acc.get_multidimensional_index(i)[1]];             \
       }                                                                                                             \
       for (uint t = t0; t < t0 + TENSOR_TOKENS && t <= last; t += 32) {                                             \
@@ -90,7 +91,7 @@ constant constexpr uint TENSOR_SCORES = TENSOR_TOKENS + 4;
     threadgroup_barrier(mem_flags::mem_threadgroup);                                                                \
     if (tid % 4 == 0) factors[vector] = sum;                                                                        \
     threadgroup_barrier(mem_flags::mem_threadgroup);                                                                \
-    for (ushort i = 0; i < acc.get_capacity(); i++) {                                                               \
+    UNROLL for (ushort i = 0; i < acc.get_capacity(); i++) {                                                        \
       if (!acc.is_valid_element(i)) continue;                                                                       \
       const auto at = acc.get_multidimensional_index(i);                                                            \
       const uint v = uint(at[1]), d = mine + uint(at[0]);                                                           \

@@ -304,22 +304,22 @@ struct RowShare {
   uint4 pieces[ROWS * 8 / TILE_THREADS];
 };
 // Columns [k, k + 64) of the rows that source[] names; zero past the last column and for NO_ROW. columns: a multiple
-// of 8.
+// of 8. Only the first `rows` rows are wanted, in steps of 16.
 template <uint ROWS>
-static inline void fetch_rows(device const bfloat* x, threadgroup const uint* source, uint columns, uint k, uint tid,
-                              thread RowShare<ROWS>& share) {
+static inline void fetch_rows(device const bfloat* x, threadgroup const uint* source, uint rows, uint columns, uint k,
+                              uint tid, thread RowShare<ROWS>& share) {
   UNROLL for (uint i = 0; i < ROWS * 8 / TILE_THREADS; i++) {
-    const uint r = tid / 8 + i * (TILE_THREADS / 8), c = k + tid % 8 * 8;
-    const uint row = source[r];
-    share.pieces[i] = row != NO_ROW && c < columns ? *(device const uint4*)(x + ulong(row) * columns + c) : uint4(0u);
+    if (16 * i < rows) {
+      const uint row = source[tid / 8 + 16 * i], c = k + tid % 8 * 8;
+      share.pieces[i] = row != NO_ROW && c < columns ? *(device const uint4*)(x + ulong(row) * columns + c) : uint4(0u);
+    }
   }
 }
 template <uint ROWS>
-static inline void put_rows(thread const RowShare<ROWS>& share, threadgroup bfloat* tile, uint tid) {
-  UNROLL for (uint i = 0; i < ROWS * 8 / TILE_THREADS; i++) {
-    const uint r = tid / 8 + i * (TILE_THREADS / 8);
-    *(threadgroup uint4*)(tile + r * TILE_STRIDE(bfloat) + tid % 8 * 8) = share.pieces[i];
-  }
+static inline void put_rows(thread const RowShare<ROWS>& share, uint rows, threadgroup bfloat* tile, uint tid) {
+  UNROLL for (uint i = 0; i < ROWS * 8 / TILE_THREADS; i++)
+    if (16 * i < rows)
+      *(threadgroup uint4*)(tile + (tid / 8 + 16 * i) * TILE_STRIDE(bfloat) + tid % 8 * 8) = share.pieces[i];
 }
 
 // The thread's share of OUTPUTS outputs: a run of 16 or 32 columns of one output's codes.
@@ -425,8 +425,8 @@ static inline void put_sums(thread simdgroup_matrix<float, 8, 8>* acc, threadgro
 }
 static inline float4 get4(threadgroup const float* from) { return *(threadgroup const float4*)from; }
 
-// acc = the tile's ROWS rows, named by source[], times its OUTPUTS outputs, spread over the simdgroups: 8 FM rows from m,
-// of which those before `rows` are wanted, by 8 FN outputs from n. Leaves memory free to use after a barrier.
+// acc = the tile's ROWS rows, named by source[], of which the first `rows` are wanted, times its OUTPUTS outputs, spread
+// over the simdgroups: 8 FM rows from m by 8 FN outputs from n. Leaves memory free to use after a barrier.
 template <uint FORMAT, typename T, uint ROWS, uint OUTPUTS, uint FM, uint FN>
 static inline void multiply_matrix(device const uint* codes, device const bfloat* scales, device const bfloat* biases,
                                    ulong base, uint first, uint outputs, device const bfloat* x,
@@ -440,13 +440,13 @@ static inline void multiply_matrix(device const uint* codes, device const bfloat
   CodeShare<OUTPUTS> code_share;
   const bool has_codes = FORMAT == AFFINE_4 || FORMAT == AFFINE_8;
   if (has_codes) {
-    fetch_rows<ROWS>(x, source, columns, 0, tid, row_share);
+    fetch_rows<ROWS>(x, source, rows, columns, 0, tid, row_share);
     fetch_codes<FORMAT, OUTPUTS>(codes, scales, biases, base, first, outputs, columns, group_size, 0, tid, code_share);
   }
   for (uint k = 0; k < columns; k += TILE_COLUMNS(T)) {
     threadgroup_barrier(mem_flags::mem_threadgroup);
     if (has_codes) {
-      put_rows<ROWS>(row_share, (threadgroup bfloat*)xs, tid);
+      put_rows<ROWS>(row_share, rows, (threadgroup bfloat*)xs, tid);
       put_codes<FORMAT, OUTPUTS>(code_share, (threadgroup bfloat*)ws, tid);
     } else {
       stage_rows<T, ROWS>(x, source, xs, columns, k, tid);
@@ -455,11 +455,11 @@ static inline void multiply_matrix(device const uint* codes, device const bfloat
     threadgroup_barrier(mem_flags::mem_threadgroup);
     const uint next = k + TILE_COLUMNS(T);
     if (has_codes && next < columns) {
-      fetch_rows<ROWS>(x, source, columns, next, tid, row_share);
+      fetch_rows<ROWS>(x, source, rows, columns, next, tid, row_share);
       fetch_codes<FORMAT, OUTPUTS>(codes, scales, biases, base, first, outputs, columns, group_size, next, tid,
                                    code_share);
     }
-    multiply_tiles<T, FM, FN>(xs + m * TILE_STRIDE(T), ws + n * TILE_STRIDE(T), rows, acc);
+    multiply_tiles<T, FM, FN>(xs + m * TILE_STRIDE(T), ws + n * TILE_STRIDE(T), rows > m ? rows - m : 0, acc);
   }
 }
 

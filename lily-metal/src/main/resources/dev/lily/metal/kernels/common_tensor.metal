@@ -25,6 +25,6 @@ static inline TileRows tile_rows(threadgroup bfloat* from, int rows) {
 
 template <typename Sums>
 static inline void clear(thread Sums& sums) {
-  for (ushort i = 0; i < sums.get_capacity(); i++)
+  UNROLL for (ushort i = 0; i < sums.get_capacity(); i++)
     if (sums.is_valid_element(i)) sums[i] = 0.0f;
 }

@@ -384,7 +384,7 @@ static inline void expand_tile(device const uint* gate_codes, device const bfloa
   CodeShare<32> gate_share, up_share;
   const bool has_codes = FORMAT == AFFINE_4 || FORMAT == AFFINE_8;
   if (has_codes) {
-    fetch_rows<EXPERT_TILE_ROWS>(x, source, p.columns, 0, tid, row_share);
+    fetch_rows<EXPERT_TILE_ROWS>(x, source, count, p.columns, 0, tid, row_share);
     fetch_codes<FORMAT, 32>(gate_codes, gate_scales, gate_biases, gate_base, first, p.outputs, p.columns, p.group_size,
                             0, tid, gate_share);
     fetch_codes<FORMAT, 32>(up_codes, up_scales, up_biases, up_base, first, p.outputs, p.columns, p.group_size, 0, tid,
@@ -393,7 +393,7 @@ static inline void expand_tile(device const uint* gate_codes, device const bfloa
   for (uint k = 0; k < p.columns; k += TILE_COLUMNS(T)) {
     threadgroup_barrier(mem_flags::mem_threadgroup);
     if (has_codes) {
-      put_rows<EXPERT_TILE_ROWS>(row_share, (threadgroup bfloat*)xs, tid);
+      put_rows<EXPERT_TILE_ROWS>(row_share, count, (threadgroup bfloat*)xs, tid);
       put_codes<FORMAT, 32>(gate_share, (threadgroup bfloat*)ws, tid);
       put_codes<FORMAT, 32>(up_share, (threadgroup bfloat*)us, tid);
     } else {
@@ -404,7 +404,7 @@ static inline void expand_tile(device const uint* gate_codes, device const bfloa
     threadgroup_barrier(mem_flags::mem_threadgroup);
     const uint next = k + TILE_COLUMNS(T);
     if (has_codes && next < p.columns) {
-      fetch_rows<EXPERT_TILE_ROWS>(x, source, p.columns, next, tid, row_share);
+      fetch_rows<EXPERT_TILE_ROWS>(x, source, count, p.columns, next, tid, row_share);
       fetch_codes<FORMAT, 32>(gate_codes, gate_scales, gate_biases, gate_base, first, p.outputs, p.columns,
                               p.group_size, next, tid, gate_share);
       fetch_codes<FORMAT, 32>(up_codes, up_scales, up_biases, up_base, first, p.outputs, p.columns, p.group_size, next,

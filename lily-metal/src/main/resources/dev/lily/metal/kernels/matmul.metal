@@ -218,7 +218,7 @@ struct GemmParams {
     const uint rows = p.rows - row0;                                                                         \
     multiply_matrix<FORMAT, W, 8 * FM * SM, 8 * FN * SN, FM, FN>(                                            \
         codes, scales, biases, 0, first, p.outputs, x, source, p.columns, p.group_size,                      \
-        rows > m ? rows - m : 0, m, n, memory, tid, acc);                                                    \
+        rows, m, n, memory, tid, acc);                                                                 \
     threadgroup_barrier(mem_flags::mem_threadgroup);                                                         \
     const uint stride = 8 * FN * SN + 4;                                                                     \
     threadgroup float* sums = (threadgroup float*)memory;                                                    \

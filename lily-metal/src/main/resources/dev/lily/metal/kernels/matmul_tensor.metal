@@ -42,7 +42,7 @@ struct GemmParams {
       auto a_k = a_rows.slice(int(k), 0);                                                                       \
       if (rows > 0) product.run(a_k, b, acc);                                                                   \
     }                                                                                                           \
-    for (ushort i = 0; i < acc.get_capacity(); i++) {                                                           \
+    UNROLL for (ushort i = 0; i < acc.get_capacity(); i++) {                                                    \
       if (!acc.is_valid_element(i)) continue;                                                                   \
       const auto at = acc.get_multidimensional_index(i);                                                        \
       const uint row = uint(at[1]), output = first + n + uint(at[0]);                                           \
