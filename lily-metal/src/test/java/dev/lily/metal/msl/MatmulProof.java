@@ -46,6 +46,7 @@ final class MatmulProof {
       matvec(8, true, batch[0], batch[1], hidden, batch[2], 256 / Math.min(4, shrink), 1);
     }
     gemm(4, true, "m16", hidden, proof.pick(3, 16, 16), vocabulary);
+    gemm(4, true, "tensor", hidden, proof.pick(3, 16, 16), vocabulary);
     for (String tile : new String[] {"m16", "m32", "tensor"}) {
       gemm(4, false, tile, hidden, proof.pick(3, 31, 31), 8192 / shrink);
       gemm(8, true, tile, hidden, proof.pick(17, 32, 32), 256 / Math.min(4, shrink));
