@@ -16,6 +16,5 @@ class KernelProofTest {
     List<String> dispatched =
         proof.dispatched().stream().map(name -> name.replace("_d64", "_d256")).toList();
     assertThat(dispatched).containsExactlyInAnyOrderElementsOf(KernelProof.KERNELS);
-
   }
 }
