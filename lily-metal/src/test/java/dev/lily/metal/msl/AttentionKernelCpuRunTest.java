@@ -155,7 +155,7 @@ class AttentionKernelCpuRunTest {
       MemorySegment gates = slice(queryGate, heads * 2 * dim, row, row + 1);
       int tiles = Math.ceilDiv(row + 1, 64);
       kernels.dispatch(
-          "attention_decode",
+          dim == 256 ? "attention_decode_d256" : "attention_decode",
           Geometry.of(Math.min(64, tiles), kvHeads * blocks, 1, 256),
           gates,
           slice(key, kvHeads * dim, row, row + 1),
