@@ -19,27 +19,54 @@ import org.junit.jupiter.api.extension.ExtendWith;
 /** lily-nano from the request to the answer on the double of Metal. */
 @ExtendWith(MetalDoubleExtension.class)
 class MetalEngineTest {
-  private static final GenerationRequest HELLO =
-      GenerationRequest.builder(Conversation.of(new Message.User("Hello!")))
-          .thinking(false)
-          .sampling(SamplingOptions.GREEDY)
-          .build();
+  private static final GenerationRequest.Builder HELLO =
+      GenerationRequest.builder(Conversation.of(new Message.User("Hello!"))).thinking(false);
+  private static SamplingOptions seeded(long seed) {
+    return SamplingOptions.builder().temperature(2.5).topK(50).seed(seed).build();
+  }
 
-  private static GenerationResult answer(String backend) {
+  private static LilyEngine open(String backend) {
     Path nano = Path.of(System.getProperty("lily.nano.dir"));
-    EngineOptions options =
-        EngineOptions.builder(nano).backend(backend).contextLength(256).maxSessions(2).build();
-    try (LilyEngine engine = LilyEngine.open(options)) {
-      return engine.generate(HELLO);
-    }
+    return LilyEngine.open(
+        EngineOptions.builder(nano).backend(backend).contextLength(256).maxSessions(2).build());
   }
 
   @Test
   void answersAsTheProcessorDoes(MetalDouble metal) {
+    metal.useFastKernels();
+    GenerationRequest request = HELLO.sampling(SamplingOptions.GREEDY).build();
+    try (LilyEngine engine = open("metal");
+        LilyEngine processor = open("cpu")) {
+      GenerationResult result = engine.generate(request);
+      assertThat(result.text())
+          .isEqualTo(processor.generate(request).text())
+          .startsWith("Hello");
+      assertThat(result.finishReason()).isEqualTo(FinishReason.STOP);
+    }
+  }
+
+  @Test
+  void lacksNoBarrierAndHasNoneThatOrdersNothing(MetalDouble metal) {
     metal.useKernels();
-    GenerationResult result = answer("metal");
-    assertThat(result.text()).isEqualTo(answer("cpu").text()).startsWith("Hello");
-    assertThat(result.finishReason()).isEqualTo(FinishReason.STOP);
+    try (LilyEngine engine = open("metal")) {
+      engine.generate(HELLO.sampling(SamplingOptions.GREEDY).maxTokens(2).build());
+    }
+    assertThat(metal.get("dispatches")).isPositive();
     assertThat(metal.notes()).as("barriers that order nothing").isEmpty();
+  }
+
+  @Test
+  void drawsTheSameForASeedAndOtherwiseForAnother(MetalDouble metal) {
+    metal.useFastKernels();
+    GenerationRequest.Builder request = HELLO.maxTokens(8);
+    try (LilyEngine engine = open("metal");
+        LilyEngine processor = open("cpu")) {
+      GenerationRequest seven = request.sampling(seeded(7)).build();
+      String text = engine.generate(seven).text();
+      assertThat(engine.generate(seven).text()).isEqualTo(text);
+      assertThat(engine.generate(request.sampling(seeded(8)).build()).text()).isNotEqualTo(text);
+      // The draws are equal, and logits are close enough for them to fall on the same tokens.
+      assertThat(processor.generate(seven).text()).isEqualTo(text);
+    }
   }
 }
