@@ -44,7 +44,7 @@ class SamplingStatisticsTest {
       new StateLayout(1, 1, 8, 8, 8, 1, 4, 24, 1, 8, 8, 2, SLOTS, VOCABULARY);
   private static final ModelShape SHAPE = new ModelShape(64, 1, 8, 8, 2, 1, 8, 8, VOCABULARY);
   private static final int[] PROMPT = {1, 5, 9};
-  private static final int PASSES = 40;
+  private static final int PASSES = 20;
 
   static Stream<Arguments> cases() {
     return Stream.of(
