@@ -153,7 +153,8 @@ class LilyNanoTest {
     List<Integer> prompts = List.of(GREETING, CAPITAL, JSON, MEMORY);
     int steps = 23;
     try (ModelHarness nano = nano(64, 4)) {
-      List<int[]> answers = nano.greedy(prompts.stream().map(LilyNanoTest::ids).toList(), 64, steps);
+      List<int[]> answers =
+          nano.greedy(prompts.stream().map(LilyNanoTest::ids).toList(), 64, steps);
       for (int i = 0; i < answers.size(); i++) {
         JsonNode prompt = PROMPTS.path(prompts.get(i));
         int length = prompt.path("end_at").asInt() + 1;
@@ -213,8 +214,7 @@ class LilyNanoTest {
   @Test
   void threeSequencesAnswerTogetherAsTheyDoAlone() {
     try (ModelHarness nano = nano(64, 3)) {
-      List<int[]> prompts =
-          List.of(ids(GREETING), ids(CAPITAL), Arrays.copyOf(ids(MEMORY), 31));
+      List<int[]> prompts = List.of(ids(GREETING), ids(CAPITAL), Arrays.copyOf(ids(MEMORY), 31));
       List<Answer> together = prompts.stream().map(ids -> new Answer(nano, ids)).toList();
       step(nano, together.subList(0, 2));
       step(nano, together); // two decode rows before a prefill

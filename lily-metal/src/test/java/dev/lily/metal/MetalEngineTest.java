@@ -19,10 +19,15 @@ import org.junit.jupiter.api.extension.ExtendWith;
 /** lily-nano from the request to the answer on the double of Metal. */
 @ExtendWith(MetalDoubleExtension.class)
 class MetalEngineTest {
-  private static final GenerationRequest.Builder HELLO =
-      GenerationRequest.builder(Conversation.of(new Message.User("Hello!"))).thinking(false);
-  private static SamplingOptions seeded(long seed) {
-    return SamplingOptions.builder().temperature(2.5).topK(50).seed(seed).build();
+  private static GenerationRequest.Builder hello() {
+    return GenerationRequest.builder(Conversation.of(new Message.User("Hello!"))).thinking(false);
+  }
+
+  /** So hot that the seed decides. */
+  private static GenerationRequest seeded(long seed) {
+    SamplingOptions options =
+        SamplingOptions.builder().temperature(8.0).topK(50).topP(1.0).seed(seed).build();
+    return hello().sampling(options).minTokens(6).maxTokens(6).build();
   }
 
   private static LilyEngine open(String backend) {
@@ -38,9 +43,7 @@ class MetalEngineTest {
     try (LilyEngine engine = open("metal");
         LilyEngine processor = open("cpu")) {
       GenerationResult result = engine.generate(request);
-      assertThat(result.text())
-          .isEqualTo(processor.generate(request).text())
-          .startsWith("Hello");
+      assertThat(result.text()).isEqualTo(processor.generate(request).text()).startsWith("Hello");
       assertThat(result.finishReason()).isEqualTo(FinishReason.STOP);
     }
   }

@@ -60,13 +60,12 @@ class MetalChatModelTest {
     List<String> pieces = new ArrayList<>();
     runner.run(
         context ->
-            context
-                .getBean(ChatModel.class).stream(new Prompt("Hello!"))
-                    .map(response -> Objects.requireNonNull(response.getResult()).getOutput())
-                    .mapNotNull(message -> message.getText())
-                    .filter(text -> !text.isEmpty())
-                    .doOnNext(pieces::add)
-                    .blockLast(PATIENCE));
+            context.getBean(ChatModel.class).stream(new Prompt("Hello!"))
+                .map(response -> Objects.requireNonNull(response.getResult()).getOutput())
+                .mapNotNull(message -> message.getText())
+                .filter(text -> !text.isEmpty())
+                .doOnNext(pieces::add)
+                .blockLast(PATIENCE));
     assertThat(pieces).hasSizeGreaterThan(3);
     runner
         .withPropertyValues("lily.backend=cpu")

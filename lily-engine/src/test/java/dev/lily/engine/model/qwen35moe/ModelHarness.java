@@ -18,7 +18,8 @@ import java.util.Objects;
 
 /** A model driven pass by pass, without scheduler and tokenizer; on any back end. */
 public final class ModelHarness implements AutoCloseable {
-  public static final SamplingParameters GREEDY = SamplingParameters.of(SamplingOptions.GREEDY, 0, -1);
+  public static final SamplingParameters GREEDY =
+      SamplingParameters.of(SamplingOptions.GREEDY, 0, -1);
   private static final int PAGE_TOKENS = 32;
 
   public final Qwen35Config config;
