@@ -153,6 +153,23 @@ class DecodePathTest {
   }
 
   @Test
+  void givesTheSameBitsOnTheFastBuildOfTheKernels(MetalGpu metal) {
+    metal.useKernels();
+    float[][] checked = prefillAndDecode();
+    metal.useFastKernels();
+    assertThat(prefillAndDecode()).isDeepEqualTo(checked);
+  }
+
+  private static float[][] prefillAndDecode() {
+    try (TinyModel model = open()) {
+      Sequence sequence = new Sequence(model, 0);
+      return new float[][] {
+        sequence.next(null, PROMPT), sequence.next(null, RowPlan.PREVIOUS_TOKEN)
+      };
+    }
+  }
+
+  @Test
   void computesEachStepRightAtEveryPositionOnBothPaths(MetalGpu metal) {
     metal.useFastKernels();
     int steps = 100; // over seven pages and two splits of attention
