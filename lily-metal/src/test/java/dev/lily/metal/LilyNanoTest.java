@@ -22,8 +22,8 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import tools.jackson.databind.JsonNode;
 
 /**
- * lily-nano on Metal: against the reference values recorded with transformers in
- * float32, and what must hold bit for bit. Short texts only; the double has no GPU.
+ * lily-nano on Metal: against the reference values recorded with transformers in float32, and what
+ * must hold bit for bit. Short texts only; the double has no GPU.
  */
 @ExtendWith(MetalGpuExtension.class)
 class LilyNanoTest {

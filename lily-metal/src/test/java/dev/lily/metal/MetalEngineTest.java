@@ -55,7 +55,8 @@ class MetalEngineTest {
   void lacksNoBarrierAndHasNoneThatOrdersNothing(MetalGpu gpu) {
     MetalDouble metal = gpu.requireDouble();
     assumeTrue(
-        KernelLibraries.given().isEmpty(), "a kernel library was given that does not track accesses");
+        KernelLibraries.given().isEmpty(),
+        "a kernel library was given that does not track accesses");
     metal.useKernels();
     try (LilyEngine engine = open("metal")) {
       engine.generate(hello().sampling(SamplingOptions.GREEDY).maxTokens(2).build());
