@@ -89,8 +89,6 @@ final class Products {
       return;
     }
     flush();
-    kernels
-        .matmul()
-        .multiply(prefillRows, decodeRows, input, matrices, outs, outputs, count, type);
+    kernels.matmul().multiply(prefillRows, decodeRows, input, matrices, outs, outputs, count, type);
   }
 }

@@ -231,8 +231,7 @@ public final class AttentionKernels {
   private void prefill(
       DevicePlan plan, AttentionOperands o, State state, Region queryGate, Region query, Region y) {
     boolean isTensor =
-        tensorPrefill.length > 0
-            && AttentionRoute.isTensor(o.headDim(), state.layout.pageTokens());
+        tensorPrefill.length > 0 && AttentionRoute.isTensor(o.headDim(), state.layout.pageTokens());
     encoder
         .kernel(
             (isTensor ? tensorPrefill : prefill)[AttentionRoute.prefill(o.headDim())],

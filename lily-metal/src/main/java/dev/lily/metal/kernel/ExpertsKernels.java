@@ -41,8 +41,7 @@ public final class ExpertsKernels {
     expand = Pipelines.ofFormats(library, ExpertsRoute::expand);
     contract = Pipelines.ofFormats(library, ExpertsRoute::contract);
     boolean tensors = library.hasTensorOperations();
-    expandTiles =
-        Pipelines.ofFormats(library, format -> ExpertsRoute.expandTiles(format, tensors));
+    expandTiles = Pipelines.ofFormats(library, format -> ExpertsRoute.expandTiles(format, tensors));
     contractTiles =
         Pipelines.ofFormats(library, format -> ExpertsRoute.contractTiles(format, tensors));
   }
