@@ -61,7 +61,7 @@ tests() {
 
 # The back end's contract through the double of Metal.
 contract() {
-  on_gpu "" dev.lily.metal.msl.TestLauncher dev.lily.metal.MetalBackendContractTest
+  on_gpu "" dev.lily.metal.msl.TestLauncher dev.lily.metal.MetalBackendContractTest dev.lily.metal.TensorContractTest
 }
 
 nano() {

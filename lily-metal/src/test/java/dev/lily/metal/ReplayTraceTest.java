@@ -10,6 +10,7 @@ import dev.lily.engine.sampling.SamplingOptions;
 import dev.lily.engine.sampling.SamplingParameters;
 import dev.lily.metal.device.MetalDouble;
 import dev.lily.metal.device.MetalDoubleExtension;
+import dev.lily.metal.msl.KernelProof;
 import dev.lily.metal.msl.KernelSignatures;
 import dev.lily.metal.msl.MslToolchain;
 import dev.lily.metal.replay.ReplayFile;
@@ -72,6 +73,7 @@ class ReplayTraceTest {
         KernelSignatures.read(MslToolchain.find().orElseThrow()),
         OUTPUT.resolve(name + ".trace"));
     assertThat(raw.toFile().delete()).isTrue();
+    assertThat(KernelProof.KERNELS).containsAll(kernels(trace).keySet());
     return trace;
   }
 

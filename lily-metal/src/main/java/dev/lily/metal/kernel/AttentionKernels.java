@@ -27,6 +27,7 @@ public final class AttentionKernels {
   private final DeviceMemory memory;
   private final ComputePipeline prepare;
   private final ComputePipeline decode;
+  private final ComputePipeline decodeWidest;
   private final ComputePipeline merge;
   private final ComputePipeline plain;
   private final ComputePipeline[] prefill;
@@ -38,6 +39,7 @@ public final class AttentionKernels {
     this.memory = memory;
     prepare = library.pipeline("attention_prepare");
     decode = library.pipeline("attention_decode");
+    decodeWidest = library.pipeline("attention_decode_d256");
     merge = library.pipeline("attention_merge");
     plain = library.pipeline("attention_plain");
     prefill = widths(library, AttentionRoute::prefillName);
@@ -260,7 +262,8 @@ public final class AttentionKernels {
       Region y) {
     int first = plan.numPrefillRows();
     int rows = plan.numDecodeRows();
-    encoder.kernel(decode, RowPart.DECODE);
+    encoder.kernel(
+        o.headDim() == AttentionRoute.MAX_HEAD_DIM ? decodeWidest : decode, RowPart.DECODE);
     bindInputs(plan, o, state, queryGate, key, value, first);
     encoder.write(state.partial).write(state.stats);
     parameters(plan, o, state, rows);

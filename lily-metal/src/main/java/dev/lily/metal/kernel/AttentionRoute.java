@@ -22,6 +22,7 @@ final class AttentionRoute {
       List.of(
           "attention_prepare",
           "attention_decode",
+          "attention_decode_d256",
           "attention_merge",
           "attention_plain",
           prefillName(64),

@@ -120,8 +120,7 @@ public final class KernelLibrary {
       List<String> names,
       String source,
       LanguageVersion version) {
-    try (MetalLibrary library =
-        device.compile(family + ".metal", source, version, MathMode.SAFE)) {
+    try (MetalLibrary library = device.compile(family + ".metal", source, version, MathMode.SAFE)) {
       for (String name : names) {
         pipelines.put(name, library.pipeline(name));
       }

@@ -78,7 +78,7 @@ final class MatmulRoute {
     }
 
     boolean exists(WeightFormat format, boolean hasTensorOperations) {
-      return this != TENSOR || hasTensorOperations && format.isAffine();
+      return this != TENSOR || (hasTensorOperations && format.isAffine());
     }
 
     String kernel(WeightFormat format, ElementType out) {
@@ -89,8 +89,8 @@ final class MatmulRoute {
   }
 
   /**
-   * A decode product of one row that norms its input itself: outputs of a simdgroup, and how often a
-   * threadgroup makes them.
+   * A decode product of one row that norms its input itself: outputs of a simdgroup, and how often
+   * a threadgroup makes them.
    */
   enum NormMatvec {
     Q4_BF16_O4("q4_bf16_o4", 4, 1),

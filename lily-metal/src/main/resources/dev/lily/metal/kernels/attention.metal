@@ -75,150 +75,187 @@ static inline uint splits_of(uint tokens) {
   return (tokens + per_split - 1) / per_split;
 }
 
+// What the simdgroups of a threadgroup share of a decode.
+struct DecodeTile {
+  uint begin;       // of the split
+  uint end;
+  uint last_block;  // the newest token's block of 8, which is in threadgroup memory with the newest token
+  uint head;
+  uint sg;
+  uint lane;
+};
+
+// Scores, online softmax and weighted sum of a tile's tokens; DIM: see the kernels. WHOLE: it ends before last_block. Values
+// are on their way while scores are made.
+template <uint DIM, bool WHOLE>
+static inline void attend_tile(constant AttentionParams& p, DecodeTile d, uint t0, device const uint* table,
+                               device const bfloat* pages, threadgroup const bfloat* last_keys,
+                               threadgroup const bfloat* last_values, threadgroup float* scores,
+                               threadgroup float* rescale, thread simdgroup_matrix<bfloat, 8, 8>* q,
+                               thread simdgroup_matrix<float, 8, 8>* acc, thread float& largest, thread float& sum) {
+  constexpr uint MOST = DIM != 0 ? DIM : MAX_HEAD_DIM;
+  constexpr uint FRAGMENTS = (MOST + 63) / 64;  // of 8 output dimensions of a simdgroup
+  const uint dim = DIM != 0 ? DIM : p.head_dim;
+  const uint token0 = t0 + 8 * d.sg;
+  simdgroup_matrix<float, 8, 8> s = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  if (WHOLE || (token0 < d.last_block && token0 < d.end)) {
+    device const bfloat* keys = pages + key_at(p, table, d.head, token0);
+    for (uint f0 = 0; f0 < MOST / 8; f0 += KEYS_AT_ONCE) {
+      simdgroup_matrix<bfloat, 8, 8> k[KEYS_AT_ONCE];
+      for (uint f = 0; f < KEYS_AT_ONCE; f++)
+        if (DIM != 0 || 8 * (f0 + f) < dim) simdgroup_load(k[f], keys + 8 * (f0 + f), dim, ulong2(0, 0), true);
+      for (uint f = 0; f < KEYS_AT_ONCE; f++)
+        if (DIM != 0 || 8 * (f0 + f) < dim) simdgroup_multiply_accumulate(s, q[f0 + f], k[f], s);
+    }
+  } else if (token0 < d.end) {
+    for (uint f = 0; f < MOST / 8; f++) {
+      if (DIM == 0 && 8 * f >= dim) continue;
+      simdgroup_matrix<bfloat, 8, 8> k;
+      simdgroup_load(k, last_keys + 8 * f, dim, ulong2(0, 0), true);
+      simdgroup_multiply_accumulate(s, q[f], k, s);
+    }
+  }
+  simdgroup_matrix<bfloat, 8, 8> v[TILE_TOKENS / 8 * FRAGMENTS];
+  for (uint j = 0; j < TILE_TOKENS / 8; j++) {
+    const uint token = t0 + 8 * j;
+    if (!WHOLE && (token >= d.last_block || token >= d.end)) continue;
+    device const bfloat* values = pages + key_at(p, table, d.head, token) + value_offset(p);
+    for (uint i = 0; i < FRAGMENTS; i++)
+      if (DIM != 0 || (d.sg + 8 * i) * 8 < dim)
+        simdgroup_load(v[j * FRAGMENTS + i], values + (d.sg + 8 * i) * 8, dim);
+  }
+  if (WHOLE || token0 < d.end) simdgroup_store(s, scores + 8 * d.sg, SCORE_STRIDE);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+
+  threadgroup float* line = scores + d.sg * SCORE_STRIDE;
+  const bool real_a = WHOLE || t0 + d.lane < d.end, real_b = WHOLE || t0 + d.lane + SIMD < d.end;
+  const float a = real_a ? line[d.lane] * p.scale : -INFINITY;
+  const float b = real_b ? line[d.lane + SIMD] * p.scale : -INFINITY;
+  const float next = max(largest, simd_max(max(a, b)));
+  const float keep = largest == next ? 1.0f : precise::exp(largest - next);
+  const float pa = real_a ? precise::exp(a - next) : 0.0f;
+  const float pb = real_b ? precise::exp(b - next) : 0.0f;
+  line[d.lane] = pa;
+  line[d.lane + SIMD] = pb;
+  sum = fma(sum, keep, simd_sum(pa + pb));
+  largest = next;
+  if (d.lane == 0) rescale[d.sg * 8 + d.sg] = keep;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+
+  if (t0 != d.begin && simd_any(rescale[d.lane % 8 * 9] != 1.0f)) {
+    simdgroup_matrix<float, 8, 8> diagonal;
+    simdgroup_load(diagonal, rescale, 8);
+    for (uint i = 0; i < FRAGMENTS; i++)
+      simdgroup_multiply_accumulate(acc[i], diagonal, acc[i], make_filled_simdgroup_matrix<float, 8, 8>(0.0f));
+  }
+  for (uint j = 0; j < TILE_TOKENS / 8; j++) {
+    const uint token = t0 + 8 * j;
+    if (!WHOLE && token >= d.end) continue;
+    simdgroup_matrix<float, 8, 8> weights;
+    simdgroup_load(weights, scores + 8 * j, SCORE_STRIDE);
+    for (uint i = 0; i < FRAGMENTS; i++) {
+      const uint first = (d.sg + 8 * i) * 8;
+      if (DIM == 0 && first >= dim) continue;
+      if (!WHOLE && token >= d.last_block) simdgroup_load(v[j * FRAGMENTS + i], last_values + first, dim);
+      simdgroup_multiply_accumulate(acc[i], weights, v[j * FRAGMENTS + i], acc[i]);
+    }
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+}
+
 // Decode attention of up to 8 query heads of one KV head over one split, norms, rotation and append included: each key
 // and value is read once for all of them. The newest token's key and value come from the projections; the last split's
 // threadgroup of the first 8 heads appends them. Simdgroup s makes the scores of tokens 8 s .. 8 s + 7 of a tile, then
 // every 8th block of 8 output dimensions. Arguments as in attention_prepare; partial [rows, kv_heads * blocks, 64, 8,
 // head_dim] fp32: sums not yet divided; stats [.., 64, 8, 2]: largest score, sum of exponentials.
-// head_dim and page_tokens multiples of 8. Grid (most splits of a row, kv_heads * blocks, rows) of 256 threads, blocks =
+// head_dim and page_tokens multiples of 8. DIM: head_dim, a multiple of 64, or 0 for any. Grid (most splits of a row, kv_heads * blocks, rows) of 256 threads, blocks =
 // ceil(heads / kv_heads / 8).
-[[max_total_threads_per_threadgroup(256)]] kernel void attention_decode(
-    device const bfloat* query_gate [[buffer(0)]], device const bfloat* key [[buffer(1)]],
-    device const bfloat* value [[buffer(2)]], device const float* query_gain [[buffer(3)]],
-    device const float* key_gain [[buffer(4)]], device const ulong* turns [[buffer(5)]],
-    device const uint* positions [[buffer(6)]], device const uint* sequence_of [[buffer(7)]],
-    device const uint* tables [[buffer(8)]], device bfloat* pages [[buffer(9)]], device float* partial [[buffer(10)]],
-    device float* stats [[buffer(11)]], constant AttentionParams& p [[buffer(12)]],
-    uint3 group [[threadgroup_position_in_grid]], uint tid [[thread_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]], uint sg [[simdgroup_index_in_threadgroup]]) {
-  threadgroup bfloat query[8 * MAX_HEAD_DIM];
-  threadgroup bfloat last_keys[8 * MAX_HEAD_DIM];    // the block of 8 tokens that ends with the newest one
-  threadgroup bfloat last_values[8 * MAX_HEAD_DIM];
-  threadgroup float scores[8 * SCORE_STRIDE];
-  threadgroup float rescale[64];  // diagonal
-  const uint row = group.z, position = positions[row], tokens = position + 1;
-  if (group.x >= splits_of(tokens)) return;
-  const uint packed = p.heads / p.kv_heads, blocks = (packed + 7) / 8;
-  const uint head = group.y / blocks, block = group.y % blocks, dim = p.head_dim;
-  const uint begin = group.x * tiles_per_split(tokens) * TILE_TOKENS;
-  const uint end = min(tokens, begin + tiles_per_split(tokens) * TILE_TOKENS);
-  const uint last_block = position / 8 * 8;
-  device const uint* table = tables + ulong(sequence_of[row]) * p.max_pages;
-
-  const uint mine = block * 8 + sg;  // this simdgroup's query head of the KV head
-  device const bfloat* x = query_gate + (ulong(row) * p.heads + head * packed + min(mine, packed - 1)) * 2 * dim;
-  const float query_scale = head_scale(x, dim, p.eps, lane);
-  for (uint d = lane; d < dim; d += SIMD)
-    query[sg * dim + d] =
-        mine < packed ? bfloat(rotated(x, query_gain, query_scale, d, position, turns, p.rotary_dim / 2)) : bfloat(0.0f);
-  if (end == tokens) {
-    const uint token = last_block + sg;
-    const ulong from = (ulong(row) * p.kv_heads + head) * dim;
-    const float key_scale = head_scale(key + from, dim, p.eps, lane);
-    const ulong at = token <= position ? key_at(p, table, head, token) : 0;
-    for (uint d = lane; d < dim; d += SIMD) {
-      bfloat k = bfloat(0.0f), v = bfloat(0.0f);
-      if (token == position) {
-        k = bfloat(rotated(key + from, key_gain, key_scale, d, position, turns, p.rotary_dim / 2));
-        v = value[from + d];
-        if (block == 0) {
-          pages[at + d] = k;
-          pages[at + value_offset(p) + d] = v;
-        }
-      } else if (token < position) {
-        k = pages[at + d];
-        v = pages[at + value_offset(p) + d];
-      }
-      last_keys[sg * dim + d] = k;
-      last_values[sg * dim + d] = v;
-    }
+#define ATTENTION_DECODE(NAME, DIM)                                                                             \
+  [[max_total_threads_per_threadgroup(256)]] kernel void NAME(                                                  \
+      device const bfloat* query_gate [[buffer(0)]], device const bfloat* key [[buffer(1)]],                    \
+      device const bfloat* value [[buffer(2)]], device const float* query_gain [[buffer(3)]],                   \
+      device const float* key_gain [[buffer(4)]], device const ulong* turns [[buffer(5)]],                      \
+      device const uint* positions [[buffer(6)]], device const uint* sequence_of [[buffer(7)]],                 \
+      device const uint* tables [[buffer(8)]], device bfloat* pages [[buffer(9)]], device float* partial [[buffer(10)]], \
+      device float* stats [[buffer(11)]], constant AttentionParams& p [[buffer(12)]],                           \
+      uint3 group [[threadgroup_position_in_grid]], uint tid [[thread_index_in_threadgroup]],                   \
+      uint lane [[thread_index_in_simdgroup]], uint sg [[simdgroup_index_in_threadgroup]]) {                    \
+    threadgroup bfloat query[8 * MAX_HEAD_DIM];                                                                 \
+    threadgroup bfloat last_keys[8 * MAX_HEAD_DIM]; /* the block of 8 tokens that ends with the newest one */   \
+    threadgroup bfloat last_values[8 * MAX_HEAD_DIM];                                                           \
+    threadgroup float scores[8 * SCORE_STRIDE];                                                                 \
+    threadgroup float rescale[64]; /* diagonal */                                                               \
+    const uint row = group.z, position = positions[row], tokens = position + 1;                                 \
+    if (group.x >= splits_of(tokens)) return;                                                                   \
+    const uint packed = p.heads / p.kv_heads, blocks = (packed + 7) / 8;                                        \
+    const uint head = group.y / blocks, block = group.y % blocks, dim = DIM != 0 ? DIM : p.head_dim;            \
+    const uint begin = group.x * tiles_per_split(tokens) * TILE_TOKENS;                                         \
+    const uint end = min(tokens, begin + tiles_per_split(tokens) * TILE_TOKENS);                                \
+    const uint last_block = position / 8 * 8;                                                                   \
+    device const uint* table = tables + ulong(sequence_of[row]) * p.max_pages;                                  \
+    const uint mine = block * 8 + sg; /* this simdgroup's query head of the KV head */                          \
+    device const bfloat* x = query_gate + (ulong(row) * p.heads + head * packed + min(mine, packed - 1)) * 2 * dim; \
+    const float query_scale = head_scale(x, dim, p.eps, lane);                                                  \
+    for (uint d = lane; d < dim; d += SIMD)                                                                     \
+      query[sg * dim + d] =                                                                                     \
+          mine < packed ? bfloat(rotated(x, query_gain, query_scale, d, position, turns, p.rotary_dim / 2)) : bfloat(0.0f); \
+    if (end == tokens) {                                                                                        \
+      const uint token = last_block + sg;                                                                       \
+      const ulong from = (ulong(row) * p.kv_heads + head) * dim;                                                \
+      const float key_scale = head_scale(key + from, dim, p.eps, lane);                                         \
+      const ulong at = token <= position ? key_at(p, table, head, token) : 0;                                   \
+      for (uint d = lane; d < dim; d += SIMD) {                                                                 \
+        bfloat k = bfloat(0.0f), v = bfloat(0.0f);                                                              \
+        if (token == position) {                                                                                \
+          k = bfloat(rotated(key + from, key_gain, key_scale, d, position, turns, p.rotary_dim / 2));           \
+          v = value[from + d];                                                                                  \
+          if (block == 0) {                                                                                     \
+            pages[at + d] = k;                                                                                  \
+            pages[at + value_offset(p) + d] = v;                                                                \
+          }                                                                                                     \
+        } else if (token < position) {                                                                          \
+          k = pages[at + d];                                                                                    \
+          v = pages[at + value_offset(p) + d];                                                                  \
+        }                                                                                                       \
+        last_keys[sg * dim + d] = k;                                                                            \
+        last_values[sg * dim + d] = v;                                                                          \
+      }                                                                                                         \
+    }                                                                                                           \
+    if (tid < 64) rescale[tid] = 0.0f;                                                                          \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                            \
+    /* The queries stay in registers. */                                                                        \
+    constexpr uint MOST = DIM != 0 ? DIM : MAX_HEAD_DIM;                                                        \
+    simdgroup_matrix<bfloat, 8, 8> q[MOST / 8];                                                                 \
+    for (uint f = 0; f < MOST / 8; f++)                                                                         \
+      if (DIM != 0 || 8 * f < dim) simdgroup_load(q[f], query + 8 * f, dim);                                    \
+    float largest = -INFINITY, sum = 0.0f;                                                                      \
+    simdgroup_matrix<float, 8, 8> acc[(MOST + 63) / 64];                                                        \
+    for (uint i = 0; i < (MOST + 63) / 64; i++) acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);       \
+    DecodeTile tile;                                                                                            \
+    tile.begin = begin;                                                                                         \
+    tile.end = end;                                                                                             \
+    tile.last_block = last_block;                                                                               \
+    tile.head = head;                                                                                           \
+    tile.sg = sg;                                                                                               \
+    tile.lane = lane;                                                                                           \
+    for (uint t0 = begin; t0 < end; t0 += TILE_TOKENS) {                                                        \
+      if (t0 + TILE_TOKENS <= min(end, last_block))                                                             \
+        attend_tile<DIM, true>(p, tile, t0, table, pages, last_keys, last_values, scores, rescale, q, acc, largest, sum); \
+      else                                                                                                      \
+        attend_tile<DIM, false>(p, tile, t0, table, pages, last_keys, last_values, scores, rescale, q, acc, largest, sum); \
+    }                                                                                                           \
+    const ulong at = ((ulong(row) * p.kv_heads * blocks + group.y) * MAX_SPLITS + group.x) * 8;                 \
+    for (uint i = 0; i < (MOST + 63) / 64; i++) {                                                               \
+      const uint d = (sg + 8 * i) * 8;                                                                          \
+      if (DIM != 0 || d < dim) simdgroup_store(acc[i], partial + at * dim + d, dim);                            \
+    }                                                                                                           \
+    if (lane == 0) {                                                                                            \
+      stats[(at + sg) * 2] = largest;                                                                           \
+      stats[(at + sg) * 2 + 1] = sum;                                                                           \
+    }                                                                                                           \
   }
-  if (tid < 64) rescale[tid] = 0.0f;
-
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-
-  // The queries stay in registers. A tile's values are on their way while its scores are made.
-  simdgroup_matrix<bfloat, 8, 8> q[MAX_HEAD_DIM / 8];
-  for (uint f = 0; f < MAX_HEAD_DIM / 8; f++)
-    if (8 * f < dim) simdgroup_load(q[f], query + 8 * f, dim);
-  float largest = -INFINITY, sum = 0.0f;
-  simdgroup_matrix<float, 8, 8> acc[MAX_HEAD_DIM / 64];
-  for (uint i = 0; i < MAX_HEAD_DIM / 64; i++) acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-  for (uint t0 = begin; t0 < end; t0 += TILE_TOKENS) {
-    const uint token0 = t0 + 8 * sg;
-    simdgroup_matrix<float, 8, 8> s = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-    if (token0 < last_block && token0 < end) {
-      device const bfloat* keys = pages + key_at(p, table, head, token0);
-      for (uint f0 = 0; f0 < MAX_HEAD_DIM / 8; f0 += KEYS_AT_ONCE) {
-        simdgroup_matrix<bfloat, 8, 8> k[KEYS_AT_ONCE];
-        for (uint f = 0; f < KEYS_AT_ONCE; f++)
-          if (8 * (f0 + f) < dim) simdgroup_load(k[f], keys + 8 * (f0 + f), dim, ulong2(0, 0), true);
-        for (uint f = 0; f < KEYS_AT_ONCE; f++)
-          if (8 * (f0 + f) < dim) simdgroup_multiply_accumulate(s, q[f0 + f], k[f], s);
-      }
-    } else if (token0 < end) {
-      for (uint f = 0; f < MAX_HEAD_DIM / 8; f++) {
-        if (8 * f >= dim) break;
-        simdgroup_matrix<bfloat, 8, 8> k;
-        simdgroup_load(k, last_keys + 8 * f, dim, ulong2(0, 0), true);
-        simdgroup_multiply_accumulate(s, q[f], k, s);
-      }
-    }
-    simdgroup_matrix<bfloat, 8, 8> v[TILE_TOKENS / 8 * (MAX_HEAD_DIM / 64)];
-    for (uint j = 0; j < TILE_TOKENS / 8; j++) {
-      const uint t = t0 + 8 * j;
-      if (t >= last_block || t >= end) continue;
-      device const bfloat* values = pages + key_at(p, table, head, t) + value_offset(p);
-      for (uint i = 0; i < MAX_HEAD_DIM / 64; i++)
-        if ((sg + 8 * i) * 8 < dim) simdgroup_load(v[j * (MAX_HEAD_DIM / 64) + i], values + (sg + 8 * i) * 8, dim);
-    }
-    if (token0 < end) simdgroup_store(s, scores + 8 * sg, SCORE_STRIDE);
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-
-    threadgroup float* line = scores + sg * SCORE_STRIDE;
-    const float a = t0 + lane < end ? line[lane] * p.scale : -INFINITY;
-    const float b = t0 + lane + SIMD < end ? line[lane + SIMD] * p.scale : -INFINITY;
-    const float next = max(largest, simd_max(max(a, b)));
-    const float keep = largest == next ? 1.0f : precise::exp(largest - next);
-    const float pa = t0 + lane < end ? precise::exp(a - next) : 0.0f;
-    const float pb = t0 + lane + SIMD < end ? precise::exp(b - next) : 0.0f;
-    line[lane] = pa;
-    line[lane + SIMD] = pb;
-    sum = fma(sum, keep, simd_sum(pa + pb));
-    largest = next;
-    if (lane == 0) rescale[sg * 8 + sg] = keep;
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-
-    if (t0 != begin && simd_any(rescale[lane % 8 * 9] != 1.0f)) {
-      simdgroup_matrix<float, 8, 8> diagonal;
-      simdgroup_load(diagonal, rescale, 8);
-      for (uint i = 0; i < MAX_HEAD_DIM / 64; i++)
-        simdgroup_multiply_accumulate(acc[i], diagonal, acc[i], make_filled_simdgroup_matrix<float, 8, 8>(0.0f));
-    }
-    for (uint j = 0; j < TILE_TOKENS / 8; j++) {
-      const uint t = t0 + 8 * j;
-      if (t >= end) continue;
-      simdgroup_matrix<float, 8, 8> weights;
-      simdgroup_load(weights, scores + 8 * j, SCORE_STRIDE);
-      for (uint i = 0; i < MAX_HEAD_DIM / 64; i++) {
-        const uint d = (sg + 8 * i) * 8;
-        if (d >= dim) continue;
-        if (t >= last_block) simdgroup_load(v[j * (MAX_HEAD_DIM / 64) + i], last_values + d, dim);
-        simdgroup_multiply_accumulate(acc[i], weights, v[j * (MAX_HEAD_DIM / 64) + i], acc[i]);
-      }
-    }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-  }
-  const ulong at = ((ulong(row) * p.kv_heads * blocks + group.y) * MAX_SPLITS + group.x) * 8;
-  for (uint i = 0; i < MAX_HEAD_DIM / 64; i++) {
-    const uint d = (sg + 8 * i) * 8;
-    if (d < dim) simdgroup_store(acc[i], partial + at * dim + d, dim);
-  }
-  if (lane == 0) {
-    stats[(at + sg) * 2] = largest;
-    stats[(at + sg) * 2 + 1] = sum;
-  }
-}
+ATTENTION_DECODE(attention_decode, 0)
+ATTENTION_DECODE(attention_decode_d256, 256)
 
 // Merges the splits of attention_decode in order and applies the gate. y [rows, heads * head_dim] bf16.
 // Grid (heads, rows) of 256 threads.

@@ -147,30 +147,38 @@ static inline void load_piece(device const bfloat* x, uint count, uint piece, bo
   }
 }
 
-static inline float4 codes_4(uint w) { return float4(float(w & 0xFu), float(w & 0xF0u), float(w & 0xF00u), float(w & 0xF000u)); }
+// Codes in the low bits of 2^23's mantissa are 2^23 more than themselves: two operations at full rate where a conversion
+// from an integer is slow. exponent: 2^23's bits, which the compiler must not know (see RowShape).
+constant constexpr float EXPONENT = 8388608.0f;
+static inline float4 codes_4(uint w, uint exponent) {
+  return float4(as_type<float>((w & 0xFu) | exponent), as_type<float>((w & 0xF0u) | exponent),
+                as_type<float>((w & 0xF00u) | exponent), as_type<float>((w & 0xF000u) | exponent)) - EXPONENT;
+}
 static inline float4 codes_8(uint w) {
   return float4(float(w & 0xFFu), float((w >> 8) & 0xFFu), float((w >> 16) & 0xFFu), float(w >> 24));
 }
 static inline float sum_of(float4 v) { return (v.x + v.y) + (v.z + v.w); }
 
-// One lane's weights of one output: 16 columns.
+// One lane's weights of one output: 16 columns. As they were loaded: a conversion would wait for them.
 struct Chunk {
   uint4 codes;
-  float scale;
-  float bias;
+  bfloat scale;
+  bfloat bias;
 };
 
 // How rows lie in a matrix: chunks and groups of a row, chunks of a group and, if that is a power of two, its logarithm.
+// exponent: the bits of 2^23, in a register, where masking a code and adding it is one operation on some GPUs.
 struct RowShape {
   uint chunks;
   uint groups;
   uint per_group;
   uint shift;
+  uint exponent;
 };
 constant constexpr uint NO_SHIFT = 32;
 
 static inline RowShape row_shape(uint format, uint columns, uint group_size) {
-  RowShape shape = {0, 0, 1, 0};
+  RowShape shape = {0, 0, 1, 0, 0x4B000000u | columns >> 31};
   if (format != AFFINE_4 && format != AFFINE_8) return shape;
   shape.chunks = columns / CHUNK;
   shape.groups = columns / group_size;
@@ -180,9 +188,14 @@ static inline RowShape row_shape(uint format, uint columns, uint group_size) {
   return shape;
 }
 
+// The group of a row's chunk.
+static inline uint group_of(RowShape shape, uint chunk) {
+  return shape.shift == NO_SHIFT ? chunk / shape.per_group : chunk >> shape.shift;
+}
+
 template <uint FORMAT>
 static inline Chunk load_chunk(device const uint* codes, device const bfloat* scales, device const bfloat* biases,
-                               RowShape shape, uint row, uint chunk) {
+                               RowShape shape, uint row, uint chunk, uint group) {
   Chunk w;
   const uint at = row * shape.chunks + chunk;
   if (FORMAT == AFFINE_4) {
@@ -191,32 +204,31 @@ static inline Chunk load_chunk(device const uint* codes, device const bfloat* sc
   } else {
     w.codes = ((device const uint4*)codes)[at];
   }
-  const uint group = shape.shift == NO_SHIFT ? chunk / shape.per_group : chunk >> shape.shift;
-  w.scale = float(scales[row * shape.groups + group]);
-  w.bias = float(biases[row * shape.groups + group]);
+  w.scale = scales[row * shape.groups + group];
+  w.bias = biases[row * shape.groups + group];
   return w;
 }
 
 // scale * sum(code x) + bias * sum(x), on top of acc. x: a chunk of staged activations, its second piece a plane further;
 // sum: theirs, unscaled.
 template <uint FORMAT>
-static inline float add_chunk(Chunk w, threadgroup const bfloat* x, uint plane, float sum, float acc) {
+static inline float add_chunk(Chunk w, uint exponent, threadgroup const bfloat* x, uint plane, float sum, float acc) {
   const uint4 low = *(threadgroup const uint4*)x, high = *(threadgroup const uint4*)(x + plane);
   const float4 x0 = float4(as_type<bfloat4>(low.xy)), x1 = float4(as_type<bfloat4>(low.zw));
   const float4 x2 = float4(as_type<bfloat4>(high.xy)), x3 = float4(as_type<bfloat4>(high.zw));
   float4 q;
   if (FORMAT == AFFINE_4) {
-    q = codes_4(w.codes.x) * x0;
-    q = fma(codes_4(w.codes.x >> 16), x1, q);
-    q = fma(codes_4(w.codes.y), x2, q);
-    q = fma(codes_4(w.codes.y >> 16), x3, q);
+    q = codes_4(w.codes.x, exponent) * x0;
+    q = fma(codes_4(w.codes.x >> 16, exponent), x1, q);
+    q = fma(codes_4(w.codes.y, exponent), x2, q);
+    q = fma(codes_4(w.codes.y >> 16, exponent), x3, q);
   } else {
     q = codes_8(w.codes.x) * x0;
     q = fma(codes_8(w.codes.y), x1, q);
     q = fma(codes_8(w.codes.z), x2, q);
     q = fma(codes_8(w.codes.w), x3, q);
   }
-  return fma(w.scale, sum_of(q), fma(w.bias, sum, acc));
+  return fma(float(w.scale), sum_of(q), fma(float(w.bias), sum, acc));
 }
 
 // The same for weights without codes; columns past the end are left out.
@@ -234,7 +246,8 @@ static inline float add_dense(device const uint* values, ulong row, uint c0, uin
 template <uint FORMAT, uint OUTPUTS>
 static inline void load_chunks(device const uint* codes, device const bfloat* scales, device const bfloat* biases,
                                RowShape shape, thread const uint* rows, uint chunk, thread Chunk* w) {
-  for (uint o = 0; o < OUTPUTS; o++) w[o] = load_chunk<FORMAT>(codes, scales, biases, shape, rows[o], chunk);
+  const uint group = group_of(shape, chunk);
+  for (uint o = 0; o < OUTPUTS; o++) w[o] = load_chunk<FORMAT>(codes, scales, biases, shape, rows[o], chunk, group);
 }
 
 // A lane's part of some rows of a matrix over the staged columns [k0, k0 + count). A chunk is fetched while the one before
@@ -254,7 +267,8 @@ static inline void matvec_block(device const uint* codes, device const bfloat* s
       for (uint r = 0; r < ROWS; r++) {
         const float sum = sums[(r * x_stride + c) / CHUNK];
         for (uint o = 0; o < OUTPUTS; o++)
-          acc[o * ROWS + r] = add_chunk<FORMAT>(w[o], x + r * x_stride + c / 2, plane, sum, acc[o * ROWS + r]);
+          acc[o * ROWS + r] =
+              add_chunk<FORMAT>(w[o], shape.exponent, x + r * x_stride + c / 2, plane, sum, acc[o * ROWS + r]);
       }
     } else {
       for (uint r = 0; r < ROWS; r++)
@@ -353,8 +367,8 @@ static inline void fetch_codes(device const uint* codes, device const bfloat* sc
       chunk.bias = share.chunks[0].bias;
     } else {
       const ulong group = row * (columns / group_size) + (c + CHUNK * i) / group_size;
-      chunk.scale = exists ? float(scales[group]) : 0.0f;
-      chunk.bias = exists ? float(biases[group]) : 0.0f;
+      chunk.scale = exists ? scales[group] : bfloat(0.0f);
+      chunk.bias = exists ? biases[group] : bfloat(0.0f);
     }
   }
 }
@@ -364,14 +378,15 @@ static inline void put_codes(thread const CodeShare<OUTPUTS>& share, threadgroup
   threadgroup bfloat* to = tile + tid / threads * TILE_STRIDE(bfloat) + tid % threads * (OUTPUTS / 2);
   UNROLL for (uint i = 0; i < OUTPUTS / 32; i++) {
     const uint4 w = share.chunks[i].codes;
-    const float4 bias = float4(share.chunks[i].bias);
-    // Codes are masked, not shifted; their scales make up for it, exactly.
-    const float4 scale = share.chunks[i].scale * (FORMAT == AFFINE_4 ? float4(1.0f, 0.0625f, 0.00390625f, 0.000244140625f)
-                                                                     : float4(1.0f));
+    const float4 bias = float4(float(share.chunks[i].bias));
     if (FORMAT == AFFINE_4) {
-      put8(to + 16 * i, fma(codes_4(w.x), scale, bias), fma(codes_4(w.x >> 16), scale, bias));
-      put8(to + 16 * i + 8, fma(codes_4(w.y), scale, bias), fma(codes_4(w.y >> 16), scale, bias));
+      // Codes are masked, not shifted; their scales make up for it, exactly.
+      const float4 scale = float(share.chunks[i].scale) * float4(1.0f, 0.0625f, 0.00390625f, 0.000244140625f);
+      const uint exponent = as_type<uint>(EXPONENT);
+      put8(to + 16 * i, fma(codes_4(w.x, exponent), scale, bias), fma(codes_4(w.x >> 16, exponent), scale, bias));
+      put8(to + 16 * i + 8, fma(codes_4(w.y, exponent), scale, bias), fma(codes_4(w.y >> 16, exponent), scale, bias));
     } else {
+      const float4 scale = float4(float(share.chunks[i].scale));
       put8(to + 16 * i, fma(codes_8(w.x), scale, bias), fma(codes_8(w.y), scale, bias));
       put8(to + 16 * i + 8, fma(codes_8(w.z), scale, bias), fma(codes_8(w.w), scale, bias));
     }

@@ -94,8 +94,8 @@ static inline void expand(device const uint* gate_codes, device const bfloat* ga
         load_chunks<FORMAT, OUTPUTS>(up_codes, up_scales, up_biases, shape, up_rows, chunk + SIMD, next_up);
       }
       for (uint o = 0; o < OUTPUTS; o++) {
-        gate[o] = add_chunk<FORMAT>(g[o], x + chunk * PIECE, plane, sums[chunk], gate[o]);
-        up[o] = add_chunk<FORMAT>(u[o], x + chunk * PIECE, plane, sums[chunk], up[o]);
+        gate[o] = add_chunk<FORMAT>(g[o], shape.exponent, x + chunk * PIECE, plane, sums[chunk], gate[o]);
+        up[o] = add_chunk<FORMAT>(u[o], shape.exponent, x + chunk * PIECE, plane, sums[chunk], up[o]);
       }
     }
   } else {
@@ -176,43 +176,23 @@ EXPAND(experts_expand_q8, AFFINE_8, 2)
 EXPAND(experts_expand_bf16, DENSE_BF16, 2)
 EXPAND(experts_expand_f32, DENSE_F32, 2)
 
-// One lane's part of OUTPUTS outputs of COUNT experts, the same chunk of each: fetched together, since one expert's rows
-// are too short to keep memory busy. bases: the experts' first rows.
+// A chunk of OUTPUTS rows of each of COUNT experts, from rank `slot` on: fetched together, since one expert's rows are too
+// short to keep memory busy. base: lane l's is the first row of the l-th expert.
 template <uint FORMAT, uint OUTPUTS, uint COUNT>
 static inline void load_experts(device const uint* codes, device const bfloat* scales, device const bfloat* biases,
-                                RowShape shape, thread const uint* bases, thread const uint* rows, uint chunk,
+                                RowShape shape, uint base, uint slot, uint per_token, thread const uint* rows, uint chunk,
                                 thread Chunk* w) {
-  for (uint i = 0; i < COUNT; i++)
+  const uint group = group_of(shape, chunk);
+  for (uint i = 0; i < COUNT; i++) {
+    const uint first = simd_shuffle(base, ushort(min(slot + i, per_token - 1)));
+    if (chunk >= shape.chunks) continue;
     for (uint o = 0; o < OUTPUTS; o++)
-      w[i * OUTPUTS + o] = load_chunk<FORMAT>(codes, scales, biases, shape, bases[i] + rows[o], chunk);
-}
-
-// Their sums; the first chunks are fetched. Expert i's columns begin at x + from[i], staged in planes of x_stride / 2.
-template <uint FORMAT, uint OUTPUTS, uint COUNT>
-static inline void contract(device const uint* codes, device const bfloat* scales, device const bfloat* biases,
-                            RowShape shape, thread const uint* bases, thread const uint* rows, uint columns,
-                            threadgroup const bfloat* x, threadgroup const float* sums, thread const uint* from,
-                            uint x_stride, uint lane, thread Chunk* first, thread float* acc) {
-  for (uint i = 0; i < COUNT * OUTPUTS; i++) acc[i] = 0.0f;
-  const uint plane = x_stride / 2;
-  for (uint c = lane * CHUNK; c < columns; c += STRIDE) {
-    if (FORMAT == AFFINE_4 || FORMAT == AFFINE_8) {
-      for (uint i = 0; i < COUNT; i++)
-        for (uint o = 0; o < OUTPUTS; o++)
-          acc[i * OUTPUTS + o] = add_chunk<FORMAT>(first[i * OUTPUTS + o], x + from[i] + c / 2, plane,
-                                                   sums[(from[i] + c) / CHUNK], acc[i * OUTPUTS + o]);
-      if (c + STRIDE < columns)
-        load_experts<FORMAT, OUTPUTS, COUNT>(codes, scales, biases, shape, bases, rows, (c + STRIDE) / CHUNK, first);
-    } else {
-      for (uint i = 0; i < COUNT; i++)
-        for (uint o = 0; o < OUTPUTS; o++)
-          acc[i * OUTPUTS + o] = add_dense<FORMAT>(codes, bases[i] + rows[o], c, columns, x + from[i] + c / 2, plane,
-                                                   acc[i * OUTPUTS + o]);
-    }
+      w[i * OUTPUTS + o] = load_chunk<FORMAT>(codes, scales, biases, shape, first + rows[o], chunk, group);
   }
 }
 
-// out = sum over the chosen experts, in rank order, of weight * down * act, then sigmoid(shared gate) * shared down * act.
+// out = sum over the chosen experts, in rank order, of weight * down * act, then sigmoid(shared gate) * shared down * act,
+// 512 columns at a time.
 // down: stack; shared down: matrix, of one format; act, chosen, weights from experts_expand; shared_gate [rows] fp32;
 // out [rows, hidden] bf16. Threadgroup memory: 2 1/4 bytes for each of per_token * intermediate +
 // shared_intermediate values, each expert's part rounded up to 16 values, the whole to 16 bytes.
@@ -236,17 +216,16 @@ static inline void contract(device const uint* codes, device const bfloat* scale
     const uint first = (group.x * MATVEC_SIMDGROUPS + sg) * OUTPUTS;                                            \
     const RowShape shape = row_shape(FORMAT, p.intermediate, p.group_size);                                     \
     const RowShape shared_shape = row_shape(FORMAT, p.shared_intermediate, p.group_size);                       \
-    device const uint* mine = chosen + group.y * p.per_token;                                                   \
-    const uint zero[1] = {0};                                                                                   \
-    uint rows[OUTPUTS], bases[EXPERTS], from[EXPERTS];                                                          \
+    uint rows[OUTPUTS];                                                                                         \
     for (uint o = 0; o < OUTPUTS; o++) rows[o] = min(first + o, p.hidden - 1);                                  \
-    for (uint i = 0; i < EXPERTS; i++) bases[i] = mine[min(i, p.per_token - 1)] * p.down_rows;                  \
-    Chunk shared_chunks[OUTPUTS], chunks[EXPERTS * OUTPUTS];                                                    \
-    if (lane < shared_shape.chunks)                                                                             \
-      load_experts<FORMAT, OUTPUTS, 1>(shared_codes, shared_scales, shared_biases, shared_shape, zero, rows, lane,    \
-                                       shared_chunks);                                                          \
-    if (lane < shape.chunks)                                                                                    \
-      load_experts<FORMAT, OUTPUTS, EXPERTS>(codes, scales, biases, shape, bases, rows, lane, chunks);          \
+    /* Lane l keeps the l-th expert's first row and weight. */                                                  \
+    const uint mine = group.y * p.per_token + min(lane, p.per_token - 1);                                       \
+    const uint base = chosen[mine] * p.down_rows;                                                               \
+    const float weight = weights[mine], shared_weight = sigmoid(shared_gate[group.y]);                          \
+    constexpr bool IS_AFFINE = FORMAT == AFFINE_4 || FORMAT == AFFINE_8;                                        \
+    Chunk next[EXPERTS * OUTPUTS];                                                                              \
+    if (IS_AFFINE)                                                                                              \
+      load_experts<FORMAT, OUTPUTS, EXPERTS>(codes, scales, biases, shape, base, 0, p.per_token, rows, lane, next); \
     device const bfloat* x = act + ulong(group.y) * (p.per_token * p.intermediate + p.shared_intermediate);     \
     for (uint i0 = 0; i0 < total_padded / PIECE; i0 += 256) {                                                   \
       const uint i = i0 + tid, slot = min(i / (padded / PIECE), p.per_token), piece = i - slot * (padded / PIECE); \
@@ -259,36 +238,59 @@ static inline void contract(device const uint* codes, device const bfloat* scale
     }                                                                                                           \
     threadgroup_barrier(mem_flags::mem_threadgroup);                                                            \
     if (first >= p.hidden) return;                                                                              \
-    float total[OUTPUTS], acc[EXPERTS * OUTPUTS];                                                               \
+    float total[OUTPUTS];                                                                                       \
     for (uint o = 0; o < OUTPUTS; o++) total[o] = 0.0f;                                                         \
-    for (uint slot = 0; slot < p.per_token; slot += EXPERTS) {                                                  \
-      if (slot != 0) {                                                                                          \
-        for (uint i = 0; i < EXPERTS; i++) bases[i] = mine[min(slot + i, p.per_token - 1)] * p.down_rows;       \
-        if (lane < shape.chunks)                                                                                \
-          load_experts<FORMAT, OUTPUTS, EXPERTS>(codes, scales, biases, shape, bases, rows, lane, chunks);      \
-      }                                                                                                         \
-      for (uint i = 0; i < EXPERTS; i++) from[i] = min(slot + i, p.per_token - 1) * padded;                     \
-      contract<FORMAT, OUTPUTS, EXPERTS>(codes, scales, biases, shape, bases, rows, p.intermediate, xs, sums, from, \
-                                         padded, lane, chunks, acc);                                            \
-      for (uint i = 0; i < EXPERTS; i++) {                                                                      \
-        if (slot + i >= p.per_token) break;                                                                     \
-        const float weight = weights[group.y * p.per_token + slot + i];                                         \
-        for (uint o = 0; o < OUTPUTS; o++) total[o] = fma(weight, acc[i * OUTPUTS + o], total[o]);              \
+    for (uint c0 = 0; c0 < p.intermediate; c0 += STRIDE) {                                                      \
+      const uint chunk = c0 / CHUNK + lane;                                                                     \
+      for (uint slot = 0; slot < p.per_token; slot += EXPERTS) {                                                \
+        Chunk w[EXPERTS * OUTPUTS];                                                                             \
+        if (IS_AFFINE) {                                                                                        \
+          for (uint i = 0; i < EXPERTS * OUTPUTS; i++) w[i] = next[i];                                          \
+          const bool is_last = slot + EXPERTS >= p.per_token;                                                   \
+          load_experts<FORMAT, OUTPUTS, EXPERTS>(codes, scales, biases, shape, base, is_last ? 0u : slot + EXPERTS, \
+                                                 p.per_token, rows, is_last ? chunk + SIMD : chunk, next);      \
+        }                                                                                                       \
+        for (uint i = 0; i < EXPERTS; i++) {                                                                    \
+          if (slot + i >= p.per_token) break;                                                                   \
+          const uint expert_base = simd_shuffle(base, ushort(slot + i));                                        \
+          const float share = simd_shuffle(weight, ushort(slot + i));                                           \
+          const uint at = (slot + i) * padded;                                                                  \
+          if (IS_AFFINE && chunk >= shape.chunks) continue;                                                     \
+          for (uint o = 0; o < OUTPUTS; o++) {                                                                  \
+            const float part =                                                                                  \
+                IS_AFFINE ? add_chunk<FORMAT>(w[i * OUTPUTS + o], shape.exponent, xs + at + chunk * PIECE, padded / 2, \
+                                              sums[at / CHUNK + chunk], 0.0f)                                   \
+                          : add_dense<FORMAT>(codes, ulong(expert_base) + rows[o], chunk * CHUNK, p.intermediate, \
+                                              xs + at + chunk * PIECE, padded / 2, 0.0f);                       \
+            total[o] = fma(share, part, total[o]);                                                              \
+          }                                                                                                     \
+        }                                                                                                       \
       }                                                                                                         \
     }                                                                                                           \
-    contract<FORMAT, OUTPUTS, 1>(shared_codes, shared_scales, shared_biases, shared_shape, zero, rows,          \
-                                 p.shared_intermediate, xs + p.per_token * padded,                              \
-                                 sums + p.per_token * padded / CHUNK, zero, shared_padded, lane, shared_chunks, acc); \
-    const float shared_weight = sigmoid(shared_gate[group.y]);                                                  \
+    const uint shared_at = p.per_token * padded;                                                                \
+    for (uint c0 = 0; c0 < p.shared_intermediate; c0 += STRIDE) {                                               \
+      const uint chunk = c0 / CHUNK + lane;                                                                     \
+      if (IS_AFFINE && chunk >= shared_shape.chunks) continue;                                                  \
+      for (uint o = 0; o < OUTPUTS; o++) {                                                                      \
+        const float part =                                                                                      \
+            IS_AFFINE ? add_chunk<FORMAT>(load_chunk<FORMAT>(shared_codes, shared_scales, shared_biases, shared_shape, \
+                                                             rows[o], chunk, group_of(shared_shape, chunk)), shape.exponent, \
+                                          xs + shared_at + chunk * PIECE, shared_padded / 2,                    \
+                                          sums[shared_at / CHUNK + chunk], 0.0f)                                \
+                      : add_dense<FORMAT>(shared_codes, rows[o], chunk * CHUNK, p.shared_intermediate,          \
+                                          xs + shared_at + chunk * PIECE, shared_padded / 2, 0.0f);             \
+        total[o] = fma(shared_weight, part, total[o]);                                                          \
+      }                                                                                                         \
+    }                                                                                                           \
     for (uint o = 0; o < OUTPUTS; o++) {                                                                        \
-      const float s = simd_sum(fma(shared_weight, acc[o], total[o]));                                           \
+      const float s = simd_sum(total[o]);                                           \
       if (lane == 0 && first + o < p.hidden) out[ulong(group.y) * p.hidden + first + o] = bfloat(s);            \
     }                                                                                                           \
   }
-CONTRACT(experts_contract_q4, AFFINE_4, 2, 4)
-CONTRACT(experts_contract_q8, AFFINE_8, 2, 4)
-CONTRACT(experts_contract_bf16, DENSE_BF16, 2, 4)
-CONTRACT(experts_contract_f32, DENSE_F32, 2, 4)
+CONTRACT(experts_contract_q4, AFFINE_4, 2, 2)
+CONTRACT(experts_contract_q8, AFFINE_8, 2, 2)
+CONTRACT(experts_contract_bf16, DENSE_BF16, 2, 2)
+CONTRACT(experts_contract_f32, DENSE_F32, 2, 2)
 
 // ---------------------------------------------------------------------------------------------------------------
 // Prefill. An assignment is one (row, rank), numbered row * per_token + rank.

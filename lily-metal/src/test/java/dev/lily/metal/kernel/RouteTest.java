@@ -46,8 +46,8 @@ class RouteTest {
   @Test
   void triesTensorOperationsWhereThereIsHardwareUnlessToldOtherwise() {
     assertThat(TensorOperations.AUTO.refusal(true)).isEmpty();
-    assertThat(TensorOperations.AUTO.refusal(false)).hasValueSatisfying(
-        why -> assertThat(why).contains("no hardware"));
+    assertThat(TensorOperations.AUTO.refusal(false))
+        .hasValueSatisfying(why -> assertThat(why).contains("no hardware"));
     assertThat(TensorOperations.ALWAYS.refusal(false)).isEmpty();
     assertThat(TensorOperations.NEVER.refusal(true)).isPresent();
   }

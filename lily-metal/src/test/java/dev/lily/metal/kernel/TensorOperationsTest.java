@@ -39,8 +39,11 @@ class TensorOperationsTest {
 
   @ParameterizedTest
   @CsvSource({
-    "1007, auto, simdgroup_matrix", "1009, auto, simdgroup_matrix", "1010, auto, tensor operations",
-    "1009, always, tensor operations", "1010, never, simdgroup_matrix",
+    "1007, auto, simdgroup_matrix",
+    "1009, auto, simdgroup_matrix",
+    "1010, auto, tensor operations",
+    "1009, always, tensor operations",
+    "1010, never, simdgroup_matrix",
   })
   void followsTheHardwareAndTheSetting(
       int family, String setting, String expected, MetalDouble metal) {

@@ -155,7 +155,7 @@ class AttentionKernelCpuRunTest {
       MemorySegment gates = slice(queryGate, heads * 2 * dim, row, row + 1);
       int tiles = Math.ceilDiv(row + 1, 64);
       kernels.dispatch(
-          "attention_decode",
+          dim == 256 ? "attention_decode_d256" : "attention_decode",
           Geometry.of(Math.min(64, tiles), kvHeads * blocks, 1, 256),
           gates,
           slice(key, kvHeads * dim, row, row + 1),
@@ -291,7 +291,10 @@ class AttentionKernelCpuRunTest {
 
   @ParameterizedTest
   @CsvSource({
-    "1, 1, 64, 16, 32, 1", "4, 1, 64, 16, 64, 70", "2, 2, 128, 32, 32, 66", "16, 2, 256, 64, 32, 18",
+    "1, 1, 64, 16, 32, 1",
+    "4, 1, 64, 16, 64, 70",
+    "2, 2, 128, 32, 32, 66",
+    "16, 2, 256, 64, 32, 18",
   })
   void attendsByTensorOperations(
       int heads, int kvHeads, int dim, int rotaryDim, int pageTokens, int rows) {

@@ -27,7 +27,7 @@ final class AttentionProof {
     this.proof = proof;
     heads = proof.pick(6, 16, 16);
     packed = heads / KV_HEADS;
-    dim = proof.pick(32, 256, 256);
+    dim = proof.pick(64, 256, 256);
     rotaryDim = dim / 4;
     layerElements = 2 * KV_HEADS * PAGE_TOKENS * dim;
     queryGain = proof.uniform(dim, 0.5, 1.5);
@@ -318,7 +318,6 @@ final class AttentionProof {
     MemorySegment queryGate = Data.bf16(pass.queryGate);
     MemorySegment table = Data.ints(pass.table);
     MemorySegment query = Data.poisonedBf16(pass.rows * heads * dim);
-    MemorySegment y = Data.poisonedBf16(pass.rows * heads * dim);
     proof.dispatch(
         "attention_prepare",
         Geometry.of(Math.ceilDiv(heads + KV_HEADS, 8), pass.rows, 1, 256),
@@ -337,25 +336,28 @@ final class AttentionProof {
     pass.checkAppended("attention_prepare");
     checkQueries(pass, Data.readBf16(query));
     int most = Arrays.stream(sequences).mapToInt(Sequence::rows).max().orElseThrow();
-    String kernel = dim <= 64 ? "attention_prefill_d64" : "attention_prefill_d256";
-    proof.dispatch(
-        kernel,
-        Geometry.of(Math.ceilDiv(most * packed, 32), KV_HEADS, sequences.length, 128),
-        query,
-        queryGate,
-        pass.list(),
-        table,
-        pass.pages,
-        y,
-        pass.parameters());
-    float[] all = Data.readBf16(y);
-    proof.checkWritten(kernel, all);
     int[] wanted = proof.sample(pass.rows, 40);
-    float[] actual = new float[wanted.length * heads * dim];
-    for (int i = 0; i < wanted.length; i++) {
-      System.arraycopy(all, wanted[i] * heads * dim, actual, i * heads * dim, heads * dim);
+    double[] expected = pass.expected(wanted);
+    for (String kernel : new String[] {"attention_prefill_d" + dim, "attention_tensor_d" + dim}) {
+      MemorySegment y = Data.poisonedBf16(pass.rows * heads * dim);
+      proof.dispatch(
+          kernel,
+          Geometry.of(Math.ceilDiv(most * packed, 32), KV_HEADS, sequences.length, 128),
+          query,
+          queryGate,
+          pass.list(),
+          table,
+          pass.pages,
+          y,
+          pass.parameters());
+      float[] all = Data.readBf16(y);
+      proof.checkWritten(kernel, all);
+      float[] actual = new float[wanted.length * heads * dim];
+      for (int i = 0; i < wanted.length; i++) {
+        System.arraycopy(all, wanted[i] * heads * dim, actual, i * heads * dim, heads * dim);
+      }
+      proof.check(kernel, pass.shape(), actual, expected, Proof.BF16_TWICE);
     }
-    proof.check(kernel, pass.shape(), actual, pass.expected(wanted), Proof.BF16_TWICE);
   }
 
   /** Queries are [kv_heads, rows, packed, dim]. */

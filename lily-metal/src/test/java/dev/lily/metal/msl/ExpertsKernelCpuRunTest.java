@@ -264,7 +264,9 @@ class ExpertsKernelCpuRunTest {
 
   @ParameterizedTest
   @CsvSource({
-    "Q4, 64, 32, 64, 8, 2, 5", "Q4, 256, 96, 128, 4, 2, 70", "Q8, 128, 32, 32, 5, 3, 20",
+    "Q4, 64, 32, 64, 8, 2, 5",
+    "Q4, 256, 96, 128, 4, 2, 70",
+    "Q8, 128, 32, 32, 5, 3, 20",
   })
   void combinesTheExpertsByTensorOperations(
       Format format, int hidden, int inner, int sharedInner, int experts, int k, int rows) {

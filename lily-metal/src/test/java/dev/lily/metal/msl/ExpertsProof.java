@@ -8,6 +8,7 @@ import java.util.stream.IntStream;
 /** The 35B's experts: 8 of 256 and a shared one, 2048 wide, 512 inside, 4 bits. */
 final class ExpertsProof {
   private static final int MOST_ASSIGNMENTS = 96; // checked of a pass
+  private static final int TILE_ROWS = 64;
 
   private final Proof proof;
   private final int hidden;
@@ -198,63 +199,71 @@ final class ExpertsProof {
 
     float[] n = proof.uniformBf16(rows * hidden, -2, 2);
     MemorySegment input = Data.bf16(n);
-    int mostTiles = Math.ceilDiv(assignments, 32) + Math.min(experts, assignments);
-    MemorySegment act = Data.poisonedBf16(assignments * inner);
-    expandTiles(
-        gate,
-        up,
-        input,
-        offsets,
-        tiles,
-        order,
-        act,
-        mostTiles,
-        Data.struct(hidden, AffineMatrix.GROUP, inner, assignments, experts, k, inner, inner));
+    int mostTiles = Math.ceilDiv(assignments, TILE_ROWS) + Math.min(experts, assignments);
+    int mostSharedTiles = Math.ceilDiv(rows, TILE_ROWS);
+    int[] chosenExperts = Data.readInts(chosen);
+    int[] places = Data.readInts(order);
     MemorySegment none = Data.unused();
-    MemorySegment sharedAct = Data.poisonedBf16(rows * inner);
-    expandTiles(
-        sharedGate,
-        sharedUp,
-        input,
-        none,
-        none,
-        none,
-        sharedAct,
-        Math.ceilDiv(rows, 32),
-        Data.struct(hidden, AffineMatrix.GROUP, inner, rows, 0, 1, 0, 0));
-    checkExpanded(n, Data.readInts(chosen), Data.readInts(order), Data.readBf16(act));
-    checkSharedExpanded(n, rows, Data.readBf16(sharedAct));
-
-    MemorySegment contributions = Data.poisonedBf16(assignments * hidden);
-    contractTiles(
-        down,
-        act,
-        offsets,
-        tiles,
-        order,
-        contributions,
-        mostTiles,
-        Data.struct(inner, AffineMatrix.GROUP, hidden, assignments, experts, k, hidden, 0));
-    MemorySegment shared = Data.poisonedBf16(rows * hidden);
-    contractTiles(
-        sharedDown,
-        sharedAct,
-        none,
-        none,
-        none,
-        shared,
-        Math.ceilDiv(rows, 32),
-        Data.struct(inner, AffineMatrix.GROUP, hidden, rows, 0, 1, 0, 0));
-    checkContracted(
-        Data.readBf16(act),
-        Data.readInts(chosen),
-        Data.readInts(order),
-        Data.readBf16(contributions));
-    checkSharedContracted(Data.readBf16(sharedAct), rows, Data.readBf16(shared));
-    combine(rows, contributions, weights, shared);
+    for (String kind : new String[] {"tiles", "tensor"}) {
+      MemorySegment act = Data.poisonedBf16(assignments * inner);
+      MemorySegment sharedAct = Data.poisonedBf16(rows * inner);
+      MemorySegment contributions = Data.poisonedBf16(assignments * hidden);
+      MemorySegment shared = Data.poisonedBf16(rows * hidden);
+      String expand = "experts_expand_" + kind + "_q4";
+      expandTiles(
+          expand,
+          gate,
+          up,
+          input,
+          offsets,
+          tiles,
+          order,
+          act,
+          mostTiles,
+          Data.struct(hidden, AffineMatrix.GROUP, inner, assignments, experts, k, inner, inner));
+      expandTiles(
+          expand,
+          sharedGate,
+          sharedUp,
+          input,
+          none,
+          none,
+          none,
+          sharedAct,
+          mostSharedTiles,
+          Data.struct(hidden, AffineMatrix.GROUP, inner, rows, 0, 1, 0, 0));
+      checkExpanded(expand, n, chosenExperts, places, Data.readBf16(act));
+      checkSharedExpanded(expand, n, rows, Data.readBf16(sharedAct));
+      String contract = "experts_contract_" + kind + "_q4";
+      contractTiles(
+          contract,
+          down,
+          act,
+          offsets,
+          tiles,
+          order,
+          contributions,
+          mostTiles,
+          Data.struct(inner, AffineMatrix.GROUP, hidden, assignments, experts, k, hidden, 0));
+      contractTiles(
+          contract,
+          sharedDown,
+          sharedAct,
+          none,
+          none,
+          none,
+          shared,
+          mostSharedTiles,
+          Data.struct(inner, AffineMatrix.GROUP, hidden, rows, 0, 1, 0, 0));
+      checkContracted(
+          contract, Data.readBf16(act), chosenExperts, places, Data.readBf16(contributions));
+      checkSharedContracted(contract, Data.readBf16(sharedAct), rows, Data.readBf16(shared));
+      combine(rows, contributions, weights, shared);
+    }
   }
 
   private void expandTiles(
+      String kernel,
       AffineMatrix gates,
       AffineMatrix ups,
       MemorySegment n,
@@ -265,7 +274,7 @@ final class ExpertsProof {
       int mostTiles,
       MemorySegment parameters) {
     proof.dispatch(
-        "experts_expand_tiles_q4",
+        kernel,
         Geometry.of(Math.ceilDiv(inner, 32), mostTiles, 1, 128),
         gates.codes(),
         gates.scales(),
@@ -282,6 +291,7 @@ final class ExpertsProof {
   }
 
   private void contractTiles(
+      String kernel,
       AffineMatrix downs,
       MemorySegment act,
       MemorySegment offsets,
@@ -291,7 +301,7 @@ final class ExpertsProof {
       int mostTiles,
       MemorySegment parameters) {
     proof.dispatch(
-        "experts_contract_tiles_q4",
+        kernel,
         Geometry.of(Math.ceilDiv(hidden, 64), mostTiles, 1, 128),
         downs.codes(),
         downs.scales(),
@@ -313,7 +323,7 @@ final class ExpertsProof {
     boolean right = offsets[0] == 0 && tiles[0] == 0;
     for (int e = 0; e < experts; e++) {
       right &= offsets[e + 1] - offsets[e] == counts[e];
-      right &= tiles[e + 1] - tiles[e] == Math.ceilDiv(counts[e], 32);
+      right &= tiles[e + 1] - tiles[e] == Math.ceilDiv(counts[e], TILE_ROWS);
       for (int i = offsets[e]; right && i < offsets[e + 1]; i++) {
         right &= chosen[order[i]] == e;
       }
@@ -324,8 +334,8 @@ final class ExpertsProof {
     proof.checkExact("experts_group", chosen.length + " over " + experts, right);
   }
 
-  private void checkExpanded(float[] n, int[] chosen, int[] order, float[] act) {
-    proof.checkWritten("experts_expand_tiles_q4", act);
+  private void checkExpanded(String kernel, float[] n, int[] chosen, int[] order, float[] act) {
+    proof.checkWritten(kernel, act);
     int[] places = proof.sample(order.length, MOST_ASSIGNMENTS);
     float[] actual = new float[places.length * inner];
     double[] expected = new double[actual.length];
@@ -336,11 +346,11 @@ final class ExpertsProof {
       System.arraycopy(act, places[i] * inner, actual, i * inner, inner);
     }
     String shape = order.length + " x " + inner + " x " + hidden;
-    proof.check("experts_expand_tiles_q4", shape, actual, expected, 2 * Proof.BF16);
+    proof.check(kernel, shape, actual, expected, 2 * Proof.BF16);
   }
 
-  private void checkSharedExpanded(float[] n, int rows, float[] act) {
-    proof.checkWritten("experts_expand_tiles_q4", act);
+  private void checkSharedExpanded(String kernel, float[] n, int rows, float[] act) {
+    proof.checkWritten(kernel, act);
     int[] some = proof.sample(rows, MOST_ASSIGNMENTS);
     float[] actual = new float[some.length * inner];
     double[] expected = new double[actual.length];
@@ -350,11 +360,12 @@ final class ExpertsProof {
       System.arraycopy(act, some[i] * inner, actual, i * inner, inner);
     }
     String shape = "shared, " + rows + " x " + inner + " x " + hidden;
-    proof.check("experts_expand_tiles_q4", shape, actual, expected, 2 * Proof.BF16);
+    proof.check(kernel, shape, actual, expected, 2 * Proof.BF16);
   }
 
-  private void checkContracted(float[] act, int[] chosen, int[] order, float[] contributions) {
-    proof.checkWritten("experts_contract_tiles_q4", contributions);
+  private void checkContracted(
+      String kernel, float[] act, int[] chosen, int[] order, float[] contributions) {
+    proof.checkWritten(kernel, contributions);
     int[] places = proof.sample(order.length, MOST_ASSIGNMENTS);
     int[] all = IntStream.range(0, hidden).toArray();
     float[] actual = new float[places.length * hidden];
@@ -366,11 +377,11 @@ final class ExpertsProof {
       System.arraycopy(contributions, a * hidden, actual, i * hidden, hidden);
     }
     String shape = order.length + " x " + hidden + " x " + inner;
-    proof.check("experts_contract_tiles_q4", shape, actual, expected, Proof.BF16_TWICE);
+    proof.check(kernel, shape, actual, expected, Proof.BF16_TWICE);
   }
 
-  private void checkSharedContracted(float[] act, int rows, float[] shared) {
-    proof.checkWritten("experts_contract_tiles_q4", shared);
+  private void checkSharedContracted(String kernel, float[] act, int rows, float[] shared) {
+    proof.checkWritten(kernel, shared);
     int[] some = proof.sample(rows, MOST_ASSIGNMENTS);
     int[] all = IntStream.range(0, hidden).toArray();
     float[] actual = new float[some.length * hidden];
@@ -378,12 +389,7 @@ final class ExpertsProof {
       System.arraycopy(shared, some[i] * hidden, actual, i * hidden, hidden);
     }
     String shape = "shared, " + rows + " x " + hidden + " x " + inner;
-    proof.check(
-        "experts_contract_tiles_q4",
-        shape,
-        actual,
-        sharedDown.multiply(act, some, 0, all),
-        Proof.BF16_TWICE);
+    proof.check(kernel, shape, actual, sharedDown.multiply(act, some, 0, all), Proof.BF16_TWICE);
   }
 
   private void combine(

@@ -3,6 +3,7 @@ package dev.lily.metal.msl;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
@@ -11,7 +12,67 @@ import java.util.concurrent.ThreadLocalRandom;
  * <p>Arguments: a scale, and families to leave it at (all if none). The seed of the random data is
  * a new one, or that of the environment's {@code LILY_SEED}.
  */
-final class KernelProof {
+public final class KernelProof {
+  /** What is checked: all that passes of the 35B dispatch, among others. */
+  public static final Set<String> KERNELS =
+      Set.of(
+          "add_norm",
+          "attention_decode",
+          "attention_merge",
+          "attention_prefill_d256",
+          "attention_prepare",
+          "attention_tensor_d256",
+          "clear_words",
+          "copy_words",
+          "delta_mix",
+          "delta_norm",
+          "delta_scan_k128",
+          "delta_step_k128",
+          "embed_q4_f32",
+          "experts_combine",
+          "experts_contract_q4",
+          "experts_contract_tensor_q4",
+          "experts_contract_tiles_q4",
+          "experts_expand_q4",
+          "experts_expand_tensor_q4",
+          "experts_expand_tiles_q4",
+          "experts_group",
+          "experts_route",
+          "gather_rows",
+          "gemm_q4_bf16_m16",
+          "gemm_q4_bf16_m32",
+          "gemm_q4_bf16_m64",
+          "gemm_q4_f32_m16",
+          "gemm_q8_f32_m16",
+          "gemm_q8_f32_m32",
+          "gemm_q8_f32_m64",
+          "gemm_tensor_q4_bf16",
+          "gemm_tensor_q4_f32",
+          "gemm_tensor_q8_f32",
+          "matvec_q4_bf16_o1_r1",
+          "matvec_q4_bf16_o2_r1",
+          "matvec_q4_bf16_o2_r4",
+          "matvec_q4_bf16_o2_r8",
+          "matvec_q4_bf16_o4_r1",
+          "matvec_q4_bf16_o4_r2",
+          "matvec_q4_f32_o2_r4",
+          "matvec_q4_f32_o2_r8",
+          "matvec_q4_f32_o4_r1",
+          "matvec_q4_f32_o4_r2",
+          "matvec_q8_f32_o1_r1",
+          "matvec_q8_f32_o2_r4",
+          "matvec_q8_f32_o2_r8",
+          "matvec_q8_f32_o4_r2",
+          "norm_matvec_q4_bf16_o2",
+          "norm_matvec_q4_bf16_o4",
+          "norm_matvec_q4_f32_o4",
+          "norm_matvec_q8_f32_o1",
+          "sample_candidates",
+          "sample_choose",
+          "sample_raw_candidates",
+          "sample_raw_weights",
+          "sample_report");
+
   private KernelProof() {}
 
   public static void main(String[] arguments) {

@@ -45,19 +45,31 @@ final class MatmulProof {
       matvec(4, true, batch[0], batch[1], hidden, batch[2], vocabulary);
       matvec(8, true, batch[0], batch[1], hidden, batch[2], 256 / Math.min(4, shrink), 1);
     }
-    gemm(4, true, 16, hidden, proof.pick(3, 16, 16), vocabulary);
-    gemm(4, false, 16, hidden, proof.pick(3, 32, 32), 8192 / shrink);
-    gemm(8, true, 16, hidden, proof.pick(17, 32, 32), 256 / Math.min(4, shrink));
-    int[] passes = proof.isSmoke() ? new int[] {70} : new int[] {proof.pick(0, 96, 512), 2048};
-    for (int rows : Arrays.copyOf(passes, proof.pick(1, 1, 2))) {
-      gemm(4, false, 64, hidden, rows, 8192 / shrink);
-      gemm(4, false, 64, hidden, rows, 4096 / shrink);
-      gemm(4, false, 64, hidden, rows, 512 / shrink);
-      gemm(4, false, 64, hidden, rows, 32);
-      gemm(4, false, 64, wide, rows, 2048 / shrink);
-      gemm(8, true, 64, hidden, rows, 256 / Math.min(4, shrink));
-      gemm(8, true, 64, hidden, rows, 1);
+    gemm(4, true, "m16", hidden, proof.pick(3, 16, 16), vocabulary);
+    gemm(4, true, "tensor", hidden, proof.pick(3, 16, 16), vocabulary);
+    for (String tile : new String[] {"m16", "m32", "tensor"}) {
+      gemm(4, false, tile, hidden, proof.pick(3, 31, 31), 8192 / shrink);
+      gemm(8, true, tile, hidden, proof.pick(17, 32, 32), 256 / Math.min(4, shrink));
     }
+    for (int rows : rowsOfPasses()) {
+      for (String tile : new String[] {"m64", "tensor"}) {
+        gemm(4, false, tile, hidden, rows, 8192 / shrink);
+        gemm(4, false, tile, hidden, rows, 4096 / shrink);
+        gemm(4, false, tile, hidden, rows, 512 / shrink);
+        gemm(4, false, tile, hidden, rows, 32);
+        gemm(4, false, tile, wide, rows, 2048 / shrink);
+        gemm(8, true, tile, hidden, rows, 256 / Math.min(4, shrink));
+        gemm(8, true, tile, hidden, rows, 1);
+      }
+    }
+  }
+
+  private int[] rowsOfPasses() {
+    return switch (proof.scale()) {
+      case SMOKE -> new int[] {70};
+      case SANITIZER -> new int[] {96};
+      case REAL -> new int[] {512, 2048};
+    };
   }
 
   /** The weights of up to four matrices, and what stands for those that are absent. */
@@ -151,14 +163,17 @@ final class MatmulProof {
     checkProducts(kernel, matrices, x, rows, f32, out, f32 ? Proof.FP32 : Proof.BF16);
   }
 
-  private void gemm(int bits, boolean f32, int tile, int columns, int rows, int outputs) {
-    String kernel = "gemm_q%d_%s_m%d".formatted(bits, f32 ? "f32" : "bf16", tile);
+  private void gemm(int bits, boolean f32, String tile, int columns, int rows, int outputs) {
+    boolean isTensor = tile.equals("tensor");
+    String format = "q%d_%s".formatted(bits, f32 ? "f32" : "bf16");
+    String kernel = isTensor ? "gemm_tensor_" + format : "gemm_" + format + "_" + tile;
+    int tileRows = isTensor ? 64 : Integer.parseInt(tile.substring(1));
     float[] x = proof.uniformBf16(rows * columns, -2, 2);
     AffineMatrix w = AffineMatrix.random(proof, bits, outputs, columns);
     MemorySegment out = Data.poisoned((f32 ? 4L : 2L) * rows * outputs);
     proof.dispatch(
         kernel,
-        Geometry.of(Math.ceilDiv(outputs, 64), Math.ceilDiv(rows, tile), 1, 128),
+        Geometry.of(Math.ceilDiv(outputs, 64), Math.ceilDiv(rows, tileRows), 1, 128),
         w.codes(),
         w.scales(),
         w.biases(),

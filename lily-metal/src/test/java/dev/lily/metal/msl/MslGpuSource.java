@@ -64,14 +64,30 @@ final class MslGpuSource {
     return "shim::input<%s>(shim::%s())".formatted(type, parameter.attribute());
   }
 
-  /** Adds to compiled kernels the most threads of a threadgroup, which bounds their registers. */
+  /**
+   * Adds to compiled kernels the most threads of a threadgroup, and how many threadgroups share a
+   * multiprocessor: both bound their registers.
+   */
   String withThreadLimits(String ptx) {
     return ENTRY
         .matcher(ptx)
         .replaceAll(
             entry ->
                 Matcher.quoteReplacement(
-                    "%s\n.maxntid %d, 1, 1".formatted(entry.group(), limit(entry.group(1)))));
+                    "%s\n.maxntid %d, 1, 1%s"
+                        .formatted(
+                            entry.group(),
+                            limit(entry.group(1)),
+                            residents(entry.group(1), limit(entry.group(1))))));
+  }
+
+  /**
+   * Decode kernels live by the loads in flight: several threadgroups must fit side by side. Those of
+   * attention have many in flight themselves.
+   */
+  private static String residents(String kernel, int maxThreads) {
+    int count = kernel.startsWith("attention_decode") ? 2 : maxThreads == 256 ? 4 : 1024 / maxThreads;
+    return maxThreads < 256 || count < 2 ? "" : "\n.minnctapersm " + count;
   }
 
   private int limit(String kernel) {

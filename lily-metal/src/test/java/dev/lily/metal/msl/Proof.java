@@ -5,7 +5,9 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Set;
 import java.util.SplittableRandom;
+import java.util.TreeSet;
 import java.util.stream.IntStream;
 
 /**
@@ -45,6 +47,7 @@ final class Proof {
   private final Scale scale;
   private final SplittableRandom random;
   private final List<String> failures = new ArrayList<>();
+  private final Set<String> dispatched = new TreeSet<>();
   private int checks;
 
   Proof(CpuKernels kernels, Scale scale, long seed) {
@@ -76,11 +79,21 @@ final class Proof {
     };
   }
 
+  Scale scale() {
+    return scale;
+  }
+
   boolean isSmoke() {
     return scale == Scale.SMOKE;
   }
 
+  /** Names of the kernels that ran. */
+  Set<String> dispatched() {
+    return dispatched;
+  }
+
   void dispatch(String kernel, Geometry geometry, MemorySegment... buffers) {
+    dispatched.add(kernel);
     kernels.dispatch(kernel, geometry, buffers);
   }
 

@@ -1,6 +1,7 @@
 package dev.lily.metal.msl;
 
 import dev.lily.engine.sampling.SamplingParameters;
+import java.util.List;
 
 /** The whole sampler over the 35B's vocabulary: the engine's own sampler says what is right. */
 final class SamplingProof {
@@ -51,6 +52,15 @@ final class SamplingProof {
       }
       slots.sampleAndCompare(logits);
     }
+    proof
+        .dispatched()
+        .addAll(
+            List.of(
+                "sample_candidates",
+                "sample_choose",
+                "sample_raw_candidates",
+                "sample_raw_weights",
+                "sample_report"));
     proof.checkExact(
         "sample_*", parameters.length + " rows x " + vocabulary + ", " + steps + " steps", true);
   }
