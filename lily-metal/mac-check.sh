@@ -194,7 +194,16 @@ check compilation sources kernels
 
 title "Tests on the device"
 tests contract 'MetalBackendContractTest*' LILY_METAL_TESTS=$chosen
-tests "model" 'MetalPassTest,DecodePathTest*,MetalEngineTest*,MetalGolden*Test*,MetalNano*Test*' LILY_METAL_TESTS=$chosen
+tests "model" 'MetalPassTest,DecodePathTest*,MetalEngineTest*,LilyNanoTest*' LILY_METAL_TESTS=$chosen
+
+if [ "$is_mac" = yes ]; then
+  if [ "$major" -ge 26 ]; then
+    tests "contract with tensor operations" 'MetalBackendContractTest*' LILY_METAL_TESTS=device \
+      JAVA_TOOL_OPTIONS=-Dlily.metal.tensor-operations=always
+  else
+    result SKIP "contract with tensor operations" "they need macOS 26"
+  fi
+fi
 
 title "Under Metal's validation"
 if [ "$is_mac" = yes ]; then

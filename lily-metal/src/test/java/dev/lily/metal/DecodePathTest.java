@@ -14,8 +14,8 @@ import dev.lily.engine.backend.contract.TinyTrace;
 import dev.lily.engine.backend.contract.TinyTrace.Step;
 import dev.lily.engine.sampling.SamplingOptions;
 import dev.lily.engine.sampling.SamplingParameters;
-import dev.lily.metal.device.MetalDouble;
-import dev.lily.metal.device.MetalDoubleExtension;
+import dev.lily.metal.device.MetalGpu;
+import dev.lily.metal.device.MetalGpuExtension;
 import java.util.Arrays;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
@@ -32,7 +32,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * inputs; logits are compared where neither step magnifies; and where one does, the cause must
  * show.
  */
-@ExtendWith(MetalDoubleExtension.class)
+@ExtendWith(MetalGpuExtension.class)
 class DecodePathTest {
   private static final int V = TinyModel.VOCABULARY;
   private static final SamplingParameters GREEDY =
@@ -123,7 +123,7 @@ class DecodePathTest {
   }
 
   @Test
-  void givesARowTheSameBitsAloneAmongOthersAndBesideAPrefill(MetalDouble metal) {
+  void givesARowTheSameBitsAloneAmongOthersAndBesideAPrefill(MetalGpu metal) {
     metal.useKernels();
     try (TinyModel model = open()) {
       RowPlan plan = new RowPlan(TinyModel.LIMITS);
@@ -153,7 +153,7 @@ class DecodePathTest {
   }
 
   @Test
-  void computesEachStepRightAtEveryPositionOnBothPaths(MetalDouble metal) {
+  void computesEachStepRightAtEveryPositionOnBothPaths(MetalGpu metal) {
     metal.useFastKernels();
     int steps = 100; // over seven pages and two splits of attention
     try (TinyModel model = open()) {
@@ -186,7 +186,7 @@ class DecodePathTest {
   }
 
   @Test
-  void staysCloseToPrefillAtEveryPositionWhereNothingMagnifies(MetalDouble metal) {
+  void staysCloseToPrefillAtEveryPositionWhereNothingMagnifies(MetalGpu metal) {
     metal.useFastKernels();
     long seed = 1;
     int steps = 120; // to the third split of attention
@@ -224,7 +224,7 @@ class DecodePathTest {
 
   @ParameterizedTest
   @ValueSource(longs = {1, 2, 3})
-  void differsFromPrefillByMoreOnlyWhereARouterTips(long seed, MetalDouble metal) {
+  void differsFromPrefillByMoreOnlyWhereARouterTips(long seed, MetalGpu metal) {
     metal.useFastKernels();
     int steps = 50;
     try (TinyModel model = new TinyModel(metal(), Variant.of(seed))) {

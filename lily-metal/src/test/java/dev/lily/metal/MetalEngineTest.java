@@ -44,4 +44,10 @@ class MetalEngineTest {
       assertThat(gpu.notes()).as("barriers that order nothing").isEmpty();
     }
   }
+
+  @Test
+  void answersTheSameThroughTensorOperations(MetalGpu gpu) {
+    gpu.requireDouble().set("family", 1010);
+    assertThat(answer("metal").text()).isEqualTo(answer("cpu").text());
+  }
 }

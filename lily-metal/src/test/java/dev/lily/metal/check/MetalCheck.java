@@ -140,14 +140,17 @@ public final class MetalCheck {
     try (MetalDevice device = MetalDevice.open()) {
       for (LanguageVersion version : LanguageVersion.values()) {
         String step = "sources as " + version;
-        if (version == LanguageVersion.MSL_4_0
-            && !OperatingSystem.isAtLeast(FIRST_MACOS_WITH_MSL_4, 0)) {
+        if (version == LanguageVersion.MSL_4_0 && !hasMsl4()) {
           report.skip(step, "this version needs macOS " + FIRST_MACOS_WITH_MSL_4);
           continue;
         }
         sources(step, KernelCheck.sources(device, version));
       }
     }
+  }
+
+  private static boolean hasMsl4() {
+    return OperatingSystem.isAtLeast(FIRST_MACOS_WITH_MSL_4, 0);
   }
 
   private void sources(String step, List<KernelCheck.Source> sources) {
@@ -169,7 +172,9 @@ public final class MetalCheck {
   private void kernels() {
     List<KernelCheck.Kernel> kernels;
     try (MetalDevice device = MetalDevice.open()) {
-      kernels = KernelCheck.kernels(device);
+      kernels =
+          KernelCheck.kernels(
+              device, hasMsl4() ? LanguageVersion.MSL_4_0 : LanguageVersion.MSL_3_2);
     }
     int problems = 0;
     long micros = 0;

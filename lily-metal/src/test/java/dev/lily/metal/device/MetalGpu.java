@@ -2,6 +2,7 @@ package dev.lily.metal.device;
 
 import java.util.List;
 import java.util.Optional;
+import org.opentest4j.TestAbortedException;
 
 /**
  * The GPU that a test runs on: this machine's own, or the {@linkplain MetalDouble double}. Tests of
@@ -52,14 +53,11 @@ public final class MetalGpu {
     return System.getenv(VARIABLE) != null && !System.getenv(VARIABLE).isEmpty();
   }
 
-  /** The chosen one, the double with the back end's kernels. */
+  /** The chosen one. */
   static MetalGpu get() {
-    if (chosen() == Kind.DEVICE) {
-      return new MetalGpu(Kind.DEVICE, Optional.empty());
-    }
-    MetalDouble metal = MetalDouble.install();
-    metal.useKernels();
-    return new MetalGpu(Kind.DOUBLE, Optional.of(metal));
+    return chosen() == Kind.DEVICE
+        ? new MetalGpu(Kind.DEVICE, Optional.empty())
+        : new MetalGpu(Kind.DOUBLE, Optional.of(MetalDouble.install()));
   }
 
   /** Why this machine's GPU cannot be had; empty if it can. */
@@ -73,6 +71,22 @@ public final class MetalGpu {
 
   public Kind kind() {
     return kind;
+  }
+
+  /** The double, for what only it can pretend to be; on a device the test skips. */
+  public MetalDouble requireDouble() {
+    return asDouble.orElseThrow(
+        () -> new TestAbortedException("this machine's GPU is what it is; only the double varies"));
+  }
+
+  /** Lets the double run the back end's kernels, every access checked, as it does by itself. */
+  public void useKernels() {
+    asDouble.ifPresent(MetalDouble::useKernels);
+  }
+
+  /** Lets the double run the back end's kernels without checks. */
+  public void useFastKernels() {
+    asDouble.ifPresent(MetalDouble::useFastKernels);
   }
 
   /** Barriers that ordered nothing, which only the double sees. */

@@ -53,7 +53,7 @@ public final class MetalGpuExtension
     if (isDouble()) {
       metalDouble.beforeEach(context);
     }
-    MetalGpu.get();
+    MetalGpu.get().useKernels();
   }
 
   @Override

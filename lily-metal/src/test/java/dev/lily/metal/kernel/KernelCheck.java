@@ -9,6 +9,7 @@ import dev.lily.metal.device.ShaderCompilationException;
 import dev.lily.metal.msl.MslToolchain;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.TreeMap;
 
 /**
@@ -32,10 +33,10 @@ public final class KernelCheck {
   public record Kernel(
       String name, long maxThreads, long threadgroupBytes, long micros, String problem) {}
 
-  /** Compiles every source as a version of the language. */
+  /** Compiles every source that is written for a version of the language or an older one. */
   public static List<Source> sources(MetalDevice device, LanguageVersion version) {
     List<Source> sources = new ArrayList<>();
-    for (String family : new TreeMap<>(KernelLibrary.families()).keySet()) {
+    for (String family : families(version).keySet()) {
       long start = System.nanoTime();
       String problem = "";
       try {
@@ -48,19 +49,35 @@ public final class KernelCheck {
     return sources;
   }
 
-  /** Compiles every kernel of the back end. */
-  public static List<Kernel> kernels(MetalDevice device) {
+  /**
+   * Compiles every kernel that the back end may use.
+   *
+   * @param newest version of the language that the system has
+   */
+  public static List<Kernel> kernels(MetalDevice device, LanguageVersion newest) {
     List<Kernel> kernels = new ArrayList<>();
-    new TreeMap<>(KernelLibrary.families())
+    families(newest)
         .forEach(
             (family, names) -> {
-              try (MetalLibrary library = compile(device, family, LanguageVersion.MSL_3_1)) {
+              LanguageVersion version =
+                  KernelLibrary.tensorFamilies().containsKey(family)
+                      ? LanguageVersion.MSL_4_0
+                      : LanguageVersion.MSL_3_1;
+              try (MetalLibrary library = compile(device, family, version)) {
                 for (String name : names) {
                   kernels.add(kernel(device, library, name));
                 }
               }
             });
     return kernels;
+  }
+
+  private static Map<String, List<String>> families(LanguageVersion version) {
+    Map<String, List<String>> families = new TreeMap<>(KernelLibrary.families());
+    if (version == LanguageVersion.MSL_4_0) {
+      families.putAll(KernelLibrary.tensorFamilies());
+    }
+    return families;
   }
 
   private static Kernel kernel(MetalDevice device, MetalLibrary library, String name) {
