@@ -14,6 +14,7 @@ import dev.lily.engine.backend.contract.TinyTrace;
 import dev.lily.engine.backend.contract.TinyTrace.Step;
 import dev.lily.engine.sampling.SamplingOptions;
 import dev.lily.engine.sampling.SamplingParameters;
+import dev.lily.metal.device.MetalDouble;
 import dev.lily.metal.device.MetalGpu;
 import dev.lily.metal.device.MetalGpuExtension;
 import java.util.Arrays;
@@ -149,6 +150,24 @@ class DecodePathTest {
       late.prefill(plan, OTHER);
       other.decode(plan);
       assertThat(Arrays.copyOf(forward(model, plan), V)).containsExactly(third);
+    }
+  }
+
+  @Test
+  void givesTheSameBitsOnTheFastBuildOfTheKernels(MetalGpu gpu) {
+    MetalDouble metal = gpu.requireDouble();
+    metal.useKernels();
+    float[][] checked = prefillAndDecode();
+    metal.useFastKernels();
+    assertThat(prefillAndDecode()).isDeepEqualTo(checked);
+  }
+
+  private static float[][] prefillAndDecode() {
+    try (TinyModel model = open()) {
+      Sequence sequence = new Sequence(model, 0);
+      return new float[][] {
+        sequence.next(null, PROMPT), sequence.next(null, RowPlan.PREVIOUS_TOKEN)
+      };
     }
   }
 

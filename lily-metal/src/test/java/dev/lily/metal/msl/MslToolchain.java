@@ -315,7 +315,8 @@ public final class MslToolchain {
     List<String> runtime = new ArrayList<>(List.of("-O2", "-Wno-ignored-attributes", "-Wno-psabi"));
     options.stream().filter(option -> option.startsWith("-D")).forEach(runtime::add);
     objects.add(compile(library, NATIVE.resolve("runtime.cpp"), runtime));
-    List<String> link = new ArrayList<>(List.of(clang, "-shared", "-o", target.toString()));
+    List<String> link =
+        new ArrayList<>(List.of(clang, "-shared", "-Wl,-Bsymbolic", "-o", target.toString()));
     link.addAll(objects);
     require(run(link));
     write(library + ".stamp", digest);
