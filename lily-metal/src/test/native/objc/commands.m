@@ -383,6 +383,7 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size) {
   }
   count(COUNT_DIGEST, (long)hash - count(COUNT_DIGEST, 0));
 }
+
 - (void)trace:(struct command *)command {
   const struct lily_kernel_info *kernel = command->pipeline->kernel;
   long ids[LILY_MAX_BUFFERS];

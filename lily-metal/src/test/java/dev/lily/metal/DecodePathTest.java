@@ -14,6 +14,7 @@ import dev.lily.engine.backend.contract.TinyTrace;
 import dev.lily.engine.backend.contract.TinyTrace.Step;
 import dev.lily.engine.sampling.SamplingOptions;
 import dev.lily.engine.sampling.SamplingParameters;
+import dev.lily.metal.device.MetalDouble;
 import dev.lily.metal.device.MetalGpu;
 import dev.lily.metal.device.MetalGpuExtension;
 import java.util.Arrays;
@@ -153,7 +154,8 @@ class DecodePathTest {
   }
 
   @Test
-  void givesTheSameBitsOnTheFastBuildOfTheKernels(MetalGpu metal) {
+  void givesTheSameBitsOnTheFastBuildOfTheKernels(MetalGpu gpu) {
+    MetalDouble metal = gpu.requireDouble();
     metal.useKernels();
     float[][] checked = prefillAndDecode();
     metal.useFastKernels();

@@ -270,11 +270,11 @@ public final class MslToolchain {
     link.addAll(List.of("-nostdlib++", "-o", target.toString()));
     for (String family : FAMILIES) {
       String table = preprocess(family, source(family)).toTable();
-      link.add(compile("lily-gpu", write(family + ".table.cpp", table), List.of("-O1", "-w")));
+      link.add(compile("gpu", write(family + ".table.cpp", table), List.of("-O1", "-w")));
     }
     link.add(
         compile(
-            "lily-gpu",
+            "gpu",
             GPU.resolve("executor.cpp"),
             List.of("-O2", "-Wall", "-Wextra", "-Werror", "-fno-exceptions", "-fno-rtti")));
     link.add("-ldl");

@@ -72,7 +72,6 @@ public final class LilyHealthIndicator extends AbstractHealthIndicator {
         .withDetail("backendReason", model.backendReason())
         .withDetail("device", model.device())
         .withDetail("deviceDetail", model.deviceDetail())
-        .withDetail("backendReason", model.backendReason())
         .withDetail("memory", memory);
     if (!model.notes().isEmpty()) {
       health.withDetail("notes", model.notes());
