@@ -26,7 +26,6 @@ import dev.lily.metal.kernel.MetalMatrix;
 import dev.lily.metal.kernel.MetalTensor;
 import dev.lily.metal.kernel.Recording;
 import dev.lily.metal.kernel.Region;
-import dev.lily.metal.kernel.SamplingKernels;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -107,8 +106,7 @@ final class MetalPass implements ComputePass {
     MetalPendingPass next = pending.isRecording() ? pending : state.pending(passes + 1);
     sampled.begin(rows);
     sampled.round(rows, 0);
-    SamplingKernels.Slots slots = state.sampling().device();
-    if (!next.step(rows.numSequences()).suits(rows.numLogitRows(), sampled, slots)) {
+    if (!next.step(rows.numSequences()).suits(rows.numLogitRows(), sampled)) {
       return null;
     }
     start(rows);
@@ -411,8 +409,7 @@ final class MetalPass implements ComputePass {
     if (step != null) {
       sampled.begin(rows);
       sampled.round(rows, 0);
-      step.keep(
-          rows.numLogitRows(), sampled, state.sampling().device(), numDispatches, numBarriers);
+      step.keep(rows.numLogitRows(), sampled, numDispatches, numBarriers);
     }
     return pending;
   }

@@ -2,8 +2,6 @@ package dev.lily.metal;
 
 import dev.lily.metal.kernel.DeviceMemory;
 import dev.lily.metal.kernel.Recording;
-import dev.lily.metal.kernel.SamplingKernels;
-import org.jspecify.annotations.Nullable;
 
 /**
  * A decode step written down once, for all later ones of its shape: what they differ in (tokens,
@@ -13,7 +11,6 @@ import org.jspecify.annotations.Nullable;
 final class RecordedStep {
   private final DeviceMemory memory;
   private final Recording recording;
-  private SamplingKernels.@Nullable Slots slots;
   private long numReleased;
   private int numLogitRows;
   private int numSampledRows;
@@ -38,13 +35,7 @@ final class RecordedStep {
   }
 
   /** The recording is complete. */
-  void keep(
-      int logitRows,
-      SampledRows sampled,
-      SamplingKernels.Slots samplingSlots,
-      int dispatches,
-      int barriers) {
-    slots = samplingSlots;
+  void keep(int logitRows, SampledRows sampled, int dispatches, int barriers) {
     numReleased = memory.numReleased();
     numLogitRows = logitRows;
     numSampledRows = sampled.count();
@@ -54,11 +45,10 @@ final class RecordedStep {
     isUsable = true;
   }
 
-  /** Whether a step of as many rows can run from it. */
-  boolean suits(int logitRows, SampledRows sampled, SamplingKernels.Slots samplingSlots) {
+  /** Whether a step of as many rows can run from it: all that it binds is still there. */
+  boolean suits(int logitRows, SampledRows sampled) {
     return isUsable
         && numReleased == memory.numReleased()
-        && slots == samplingSlots
         && numLogitRows == logitRows
         && numSampledRows == sampled.count()
         && reportsLogprobs == sampled.reportsLogprobs();

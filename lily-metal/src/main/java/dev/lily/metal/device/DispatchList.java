@@ -18,10 +18,7 @@ public final class DispatchList implements AutoCloseable {
   private static final int FIRST_DISPATCHES = 64;
   private static final int FIRST_BINDINGS = 512;
 
-  private Arena arena = Arena.ofShared();
-  private MemorySegment objects = arena.allocate(JAVA_LONG, FIRST_BINDINGS);
-  private MemorySegment offsets = arena.allocate(JAVA_LONG, FIRST_BINDINGS);
-  private long bindingCapacity = FIRST_BINDINGS;
+  private Bindings bindings = new Bindings(FIRST_BINDINGS);
   private int numBindings;
 
   private @Nullable ComputePipeline[] pipelines = new ComputePipeline[FIRST_DISPATCHES];
@@ -33,6 +30,26 @@ public final class DispatchList implements AutoCloseable {
   private int[] threadgroupBytes = new int[FIRST_DISPATCHES];
   private boolean[] barrier = new boolean[FIRST_DISPATCHES];
   private int size;
+
+  /** Objects and offsets in memory that Metal reads. */
+  private static final class Bindings {
+    private final Arena arena = Arena.ofShared();
+    private final long capacity;
+    private final MemorySegment objects;
+    private final MemorySegment offsets;
+
+    Bindings(long capacity) {
+      this.capacity = capacity;
+      objects = arena.allocate(JAVA_LONG, capacity);
+      offsets = arena.allocate(JAVA_LONG, capacity);
+    }
+
+    void close() {
+      if (arena.scope().isAlive()) {
+        arena.close();
+      }
+    }
+  }
 
   /** Forgets everything. */
   public void clear() {
@@ -59,11 +76,11 @@ public final class DispatchList implements AutoCloseable {
   public void bind(MetalBuffer buffer, long offset) {
     ComputeEncoder.requireIndex(numBindings - firstBinding[size]);
     ComputeEncoder.requireOffset(buffer, offset, 1);
-    if (numBindings == bindingCapacity) {
+    if (numBindings == bindings.capacity) {
       growBindings();
     }
-    objects.setAtIndex(JAVA_LONG, numBindings, buffer.id());
-    offsets.setAtIndex(JAVA_LONG, numBindings, offset);
+    bindings.objects.setAtIndex(JAVA_LONG, numBindings, buffer.id());
+    bindings.offsets.setAtIndex(JAVA_LONG, numBindings, offset);
     numBindings++;
   }
 
@@ -113,12 +130,11 @@ public final class DispatchList implements AutoCloseable {
   }
 
   private void growBindings() {
-    Arena larger = Arena.ofShared();
-    bindingCapacity *= 2;
-    objects = larger.allocate(JAVA_LONG, bindingCapacity).copyFrom(objects);
-    offsets = larger.allocate(JAVA_LONG, bindingCapacity).copyFrom(offsets);
-    arena.close();
-    arena = larger;
+    Bindings larger = new Bindings(2 * bindings.capacity);
+    larger.objects.copyFrom(bindings.objects);
+    larger.offsets.copyFrom(bindings.offsets);
+    bindings.close();
+    bindings = larger;
   }
 
   ComputePipeline pipeline(int dispatch) {
@@ -131,12 +147,12 @@ public final class DispatchList implements AutoCloseable {
 
   /** Address of the objects that a dispatch binds. */
   long objects(int dispatch) {
-    return objects.address() + (long) firstBinding[dispatch] * Long.BYTES;
+    return bindings.objects.address() + (long) firstBinding[dispatch] * Long.BYTES;
   }
 
   /** Address of their offsets. */
   long offsets(int dispatch) {
-    return offsets.address() + (long) firstBinding[dispatch] * Long.BYTES;
+    return bindings.offsets.address() + (long) firstBinding[dispatch] * Long.BYTES;
   }
 
   long groupsX(int dispatch) {
@@ -166,8 +182,6 @@ public final class DispatchList implements AutoCloseable {
   @Override
   public void close() {
     clear();
-    if (arena.scope().isAlive()) {
-      arena.close();
-    }
+    bindings.close();
   }
 }
