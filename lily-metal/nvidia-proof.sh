@@ -56,12 +56,12 @@ kernel_tests=("${kernel_tests[@]/#/dev.lily.metal.msl.}")
 
 # Every kernel, in small and odd shapes.
 tests() {
-  on_gpu "" dev.lily.metal.msl.TestLauncher "${kernel_tests[@]}"
+  on_gpu "" dev.lily.metal.msl.JUnitRun "${kernel_tests[@]}"
 }
 
 # The back end's contract through the double of Metal.
 contract() {
-  on_gpu "" dev.lily.metal.msl.TestLauncher dev.lily.metal.MetalBackendContractTest dev.lily.metal.TensorContractTest
+  on_gpu "" dev.lily.metal.msl.JUnitRun dev.lily.metal.MetalBackendContractTest dev.lily.metal.TensorContractTest
 }
 
 nano() {
@@ -69,7 +69,7 @@ nano() {
     echo "skipped: LILY_NANO is not set"
     return
   fi
-  on_gpu "" dev.lily.metal.msl.TestLauncher dev.lily.metal.MetalEngineTest
+  on_gpu "" dev.lily.metal.msl.JUnitRun dev.lily.metal.MetalEngineTest
 }
 
 # The kernels of the 35B at its shapes.
@@ -79,7 +79,7 @@ shapes() {
 
 sanitize() {
   on_gpu "compute-sanitizer --tool $1 --error-exitcode 9" dev.lily.metal.msl.KernelProof sanitizer &&
-    on_gpu "compute-sanitizer --tool $1 --error-exitcode 9" dev.lily.metal.msl.TestLauncher "${kernel_tests[@]}"
+    on_gpu "compute-sanitizer --tool $1 --error-exitcode 9" dev.lily.metal.msl.JUnitRun "${kernel_tests[@]}"
 }
 
 # With each buffer an allocation of its own size, so that the tool sees every access past its end.

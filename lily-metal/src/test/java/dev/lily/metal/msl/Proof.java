@@ -32,8 +32,8 @@ final class Proof {
   /** Sums of fp32 in another order than the reference's. */
   static final double FP32 = 1e-6;
 
-  /** A bf16 result: half a unit in the last place is up to 2^-8 of the value. */
-  static final double BF16 = 0x1p-8;
+  /** A bf16 result: half a unit in the last place is up to 2^-8 of the value; and a little. */
+  static final double BF16 = 0x1.02p-8;
 
   /**
    * Products of weights that prefill rounds to bf16, summed in fp32: below the weights' own 2^-8.

@@ -16,10 +16,10 @@ import org.junit.platform.launcher.listeners.TestExecutionSummary;
  * Runs test classes, named as arguments, on a machine that has no build tool. Ends with status 1 if
  * a test fails or none runs.
  */
-final class TestLauncher {
+final class JUnitRun {
   private static final int MAX_FAILURES = 20;
 
-  private TestLauncher() {}
+  private JUnitRun() {}
 
   public static void main(String[] classes) {
     List<ClassSelector> selectors =
