@@ -367,8 +367,8 @@ static inline void fetch_codes(device const uint* codes, device const bfloat* sc
       chunk.bias = share.chunks[0].bias;
     } else {
       const ulong group = row * (columns / group_size) + (c + CHUNK * i) / group_size;
-      chunk.scale = exists ? float(scales[group]) : 0.0f;
-      chunk.bias = exists ? float(biases[group]) : 0.0f;
+      chunk.scale = exists ? scales[group] : bfloat(0.0f);
+      chunk.bias = exists ? biases[group] : bfloat(0.0f);
     }
   }
 }
@@ -378,14 +378,15 @@ static inline void put_codes(thread const CodeShare<OUTPUTS>& share, threadgroup
   threadgroup bfloat* to = tile + tid / threads * TILE_STRIDE(bfloat) + tid % threads * (OUTPUTS / 2);
   UNROLL for (uint i = 0; i < OUTPUTS / 32; i++) {
     const uint4 w = share.chunks[i].codes;
-    const float4 bias = float4(share.chunks[i].bias);
-    // Codes are masked, not shifted; their scales make up for it, exactly.
-    const float4 scale = share.chunks[i].scale * (FORMAT == AFFINE_4 ? float4(1.0f, 0.0625f, 0.00390625f, 0.000244140625f)
-                                                                     : float4(1.0f));
+    const float4 bias = float4(float(share.chunks[i].bias));
     if (FORMAT == AFFINE_4) {
-      put8(to + 16 * i, fma(codes_4(w.x), scale, bias), fma(codes_4(w.x >> 16), scale, bias));
-      put8(to + 16 * i + 8, fma(codes_4(w.y), scale, bias), fma(codes_4(w.y >> 16), scale, bias));
+      // Codes are masked, not shifted; their scales make up for it, exactly.
+      const float4 scale = float(share.chunks[i].scale) * float4(1.0f, 0.0625f, 0.00390625f, 0.000244140625f);
+      const uint exponent = as_type<uint>(EXPONENT);
+      put8(to + 16 * i, fma(codes_4(w.x, exponent), scale, bias), fma(codes_4(w.x >> 16, exponent), scale, bias));
+      put8(to + 16 * i + 8, fma(codes_4(w.y, exponent), scale, bias), fma(codes_4(w.y >> 16, exponent), scale, bias));
     } else {
+      const float4 scale = float4(float(share.chunks[i].scale));
       put8(to + 16 * i, fma(codes_8(w.x), scale, bias), fma(codes_8(w.y), scale, bias));
       put8(to + 16 * i + 8, fma(codes_8(w.z), scale, bias), fma(codes_8(w.w), scale, bias));
     }
