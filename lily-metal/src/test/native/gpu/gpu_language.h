@@ -244,12 +244,13 @@ template <> struct parts<float> {
   uint of[3];
   static constexpr bool is_transposed = false;
   parts(simdgroup_matrix<float, 8, 8> m) {
-    float2 rest = m.e;
+    float x = m.e.x, y = m.e.y;  // a bit cast of a vector's element takes the first one
     for (int i = 0; i < 3; i++) {
-      const uint x = __builtin_bit_cast(uint, rest.x) & 0xFFFF0000u, y = __builtin_bit_cast(uint, rest.y) & 0xFFFF0000u;
-      of[i] = x >> 16 | y;
-      rest.x -= __builtin_bit_cast(float, x);
-      rest.y -= __builtin_bit_cast(float, y);
+      const uint high_x = __builtin_bit_cast(uint, x) & 0xFFFF0000u;
+      const uint high_y = __builtin_bit_cast(uint, y) & 0xFFFF0000u;
+      of[i] = high_x >> 16 | high_y;
+      x -= __builtin_bit_cast(float, high_x);
+      y -= __builtin_bit_cast(float, high_y);
     }
   }
 };

@@ -1,6 +1,7 @@
 /*
- * The CPU build of Lily's Metal kernels: one shared library, used by the kernel tests (through FFM) and by the
- * Metal test double's compute encoder.
+ * A build of Lily's Metal kernels for a machine without Metal: one shared library, used by the kernel tests (through
+ * FFM) and by the Metal test double's compute encoder. The processor's is runtime.cpp, described here; ../gpu holds one
+ * for NVIDIA GPUs, which takes no order and reports no ranges.
  *
  * A dispatch is one call of lily_run_kernel. Buffers are bound densely from index 0; an argument that Metal takes
  * through setBytes is a buffer like any other. Threadgroup memory of setThreadgroupMemoryLength:atIndex: is one
@@ -68,7 +69,8 @@ enum lily_status {
   LILY_DIVERGENCE = 5,         /* a barrier or simdgroup operation that not all of its threads reach */
   LILY_RACE = 6,               /* two threads met in threadgroup memory without a barrier between them, or (with
                                   LILY_ISOLATE_BUFFERS) two threadgroups in a buffer */
-  LILY_WRITE_TO_READ_ONLY = 7
+  LILY_WRITE_TO_READ_ONLY = 7,
+  LILY_DEVICE_ERROR = 8        /* of the GPU that runs the kernels, where one does */
 };
 
 struct lily_range {

@@ -22,6 +22,7 @@ import dev.lily.metal.kernel.KernelLibrary;
 import dev.lily.metal.kernel.MatrixLoader;
 import dev.lily.metal.kernel.MetalKernels;
 import dev.lily.metal.kernel.MetalTensor;
+import dev.lily.metal.kernel.TensorOperations;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
@@ -43,7 +44,7 @@ final class MetalBackend implements Backend {
 
   private MetalBackend(MetalDevice device) {
     this.device = device;
-    KernelLibrary library = KernelLibrary.compile(device);
+    KernelLibrary library = KernelLibrary.compile(device, TensorOperations.ofProperty());
     queue = device.queue(MAX_PASSES);
     memory = new DeviceMemory(device, queue);
     loader = new MatrixLoader(memory);
@@ -53,7 +54,11 @@ final class MetalBackend implements Backend {
     info =
         new DeviceInfo(
             device.name(),
-            family(device) + ", " + device.architecture(),
+            "%s, %s, prefill by %s"
+                .formatted(
+                    family(device),
+                    device.architecture(),
+                    library.hasTensorOperations() ? "tensor operations" : "simdgroup_matrix"),
             device.recommendedMaxWorkingSetBytes());
   }
 

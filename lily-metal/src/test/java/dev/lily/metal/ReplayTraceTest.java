@@ -10,6 +10,7 @@ import dev.lily.engine.sampling.SamplingOptions;
 import dev.lily.engine.sampling.SamplingParameters;
 import dev.lily.metal.device.MetalDouble;
 import dev.lily.metal.device.MetalDoubleExtension;
+import dev.lily.metal.msl.KernelProof;
 import dev.lily.metal.msl.KernelSignatures;
 import dev.lily.metal.msl.MslToolchain;
 import dev.lily.metal.replay.ReplayFile;
@@ -23,6 +24,8 @@ import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /**
  * Records passes of Qwen3.6-35B-A3B to {@code target/replay}, where the replay on an NVIDIA GPU
@@ -70,6 +73,7 @@ class ReplayTraceTest {
         KernelSignatures.read(MslToolchain.find(Path.of("target", "msl")).orElseThrow()),
         OUTPUT.resolve(name + ".trace"));
     assertThat(raw.toFile().delete()).isTrue();
+    assertThat(KernelProof.KERNELS).containsAll(kernels(trace).keySet());
     return trace;
   }
 
@@ -102,14 +106,17 @@ class ReplayTraceTest {
     }
   }
 
-  @Test
-  void recordsPrefillsThatMultiplyWhatTheModelMust(MetalDouble metal) {
+  @ParameterizedTest
+  @CsvSource({"1009, ''", "1010, -tensor"})
+  void recordsPrefillsThatMultiplyWhatTheModelMust(int family, String suffix, MetalDouble metal) {
+    metal.set("family", family);
     for (int rows : new int[] {512, 2048}) {
-      Trace trace = record(metal, "prefill-" + rows, rows, 0, false);
+      Trace trace = record(metal, "prefill-" + rows + suffix, rows, 0, false);
       Traffic traffic = Traffic.of(trace);
       System.out.printf(
-          "A prefill of %d tokens of the 35B: %d dispatches, %d barriers; %,d bytes, %.2f TFLOP%n",
+          "A prefill of %d tokens of the 35B by %s: %d dispatches, %d barriers; %,d bytes, %.2f TFLOP%n",
           rows,
+          suffix.isEmpty() ? "simdgroup_matrix" : "tensor operations",
           trace.dispatches().size(),
           trace.numBarriers(),
           traffic.bytes(),

@@ -10,6 +10,7 @@ import dev.lily.metal.device.MetalBuffer;
 import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.IntFunction;
 
 /** Gated attention over paged keys and values. */
 public final class AttentionKernels {
@@ -30,6 +31,7 @@ public final class AttentionKernels {
   private final ComputePipeline merge;
   private final ComputePipeline plain;
   private final ComputePipeline[] prefill;
+  private final ComputePipeline[] tensorPrefill;
   private final List<Turns> turns = new ArrayList<>();
 
   public AttentionKernels(KernelLibrary library, KernelEncoder encoder, DeviceMemory memory) {
@@ -40,11 +42,17 @@ public final class AttentionKernels {
     decodeWidest = library.pipeline("attention_decode_d256");
     merge = library.pipeline("attention_merge");
     plain = library.pipeline("attention_plain");
-    prefill = new ComputePipeline[AttentionRoute.PREFILL_WIDTHS.size()];
-    for (int i = 0; i < prefill.length; i++) {
-      prefill[i] =
-          library.pipeline(AttentionRoute.prefillName(AttentionRoute.PREFILL_WIDTHS.get(i)));
-    }
+    prefill = widths(library, AttentionRoute::prefillName);
+    tensorPrefill =
+        library.hasTensorOperations()
+            ? widths(library, AttentionRoute::tensorName)
+            : new ComputePipeline[0];
+  }
+
+  private static ComputePipeline[] widths(KernelLibrary library, IntFunction<String> name) {
+    return AttentionRoute.PREFILL_WIDTHS.stream()
+        .map(width -> library.pipeline(name.apply(width)))
+        .toArray(ComputePipeline[]::new);
   }
 
   /** The page pool and the scratch of decode attention. */
@@ -232,7 +240,12 @@ public final class AttentionKernels {
 
   private void prefill(
       DevicePlan plan, AttentionOperands o, State state, Region queryGate, Region query, Region y) {
-    encoder.kernel(prefill[AttentionRoute.prefill(o.headDim())]).read(query).read(queryGate);
+    boolean isTensor =
+        tensorPrefill.length > 0 && AttentionRoute.isTensor(o.headDim(), state.layout.pageTokens());
+    encoder
+        .kernel((isTensor ? tensorPrefill : prefill)[AttentionRoute.prefill(o.headDim())])
+        .read(query)
+        .read(queryGate);
     plan.bindSequences(encoder, 0);
     plan.bindTables(encoder);
     encoder.read(state.pages).write(y);

@@ -29,6 +29,13 @@ final class AttentionRoute {
           prefillName(128),
           prefillName(256));
 
+  /** Of the kernels of {@code attention_tensor.metal}. */
+  static final List<String> TENSOR_NAMES =
+      List.of(tensorName(64), tensorName(128), tensorName(256));
+
+  /** Tokens of which pages are whole multiples where prefill reads them as tensors. */
+  private static final int TENSOR_PAGE_TOKENS = 32;
+
   private AttentionRoute() {}
 
   /** Whether decode attention reads pages of this shape by whole 8 x 8 blocks. */
@@ -39,6 +46,15 @@ final class AttentionRoute {
   /** Index in {@link #PREFILL_WIDTHS} of the least width that holds a head. */
   static int prefill(int headDim) {
     return headDim <= 64 ? 0 : headDim <= 128 ? 1 : 2;
+  }
+
+  /** Whether prefill goes through tensor operations on a device that has them. */
+  static boolean isTensor(int headDim, int pageTokens) {
+    return PREFILL_WIDTHS.contains(headDim) && pageTokens % TENSOR_PAGE_TOKENS == 0;
+  }
+
+  static String tensorName(int width) {
+    return "attention_tensor_d" + width;
   }
 
   static String prefillName(int width) {

@@ -40,8 +40,10 @@ public final class ExpertsKernels {
     combine = library.pipeline("experts_combine");
     expand = Pipelines.ofFormats(library, ExpertsRoute::expand);
     contract = Pipelines.ofFormats(library, ExpertsRoute::contract);
-    expandTiles = Pipelines.ofFormats(library, ExpertsRoute::expandTiles);
-    contractTiles = Pipelines.ofFormats(library, ExpertsRoute::contractTiles);
+    boolean tensors = library.hasTensorOperations();
+    expandTiles = Pipelines.ofFormats(library, format -> ExpertsRoute.expandTiles(format, tensors));
+    contractTiles =
+        Pipelines.ofFormats(library, format -> ExpertsRoute.contractTiles(format, tensors));
   }
 
   /** The matrices of a block, gate and up of one format. */

@@ -3,7 +3,7 @@ package dev.lily.metal.kernel;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Whether the fused decode kernels take a block of experts: pure functions of the shape. */
+/** Which kernels take a block of experts: pure functions of the shape and the device. */
 final class ExpertsRoute {
   static final int MAX_EXPERTS = 1024;
   static final int MAX_PER_TOKEN = 32;
@@ -12,11 +12,14 @@ final class ExpertsRoute {
   static final int MAX_FUSED_HIDDEN = 4096;
 
   /** Assignments of a tile. */
-  static final int TILE_ROWS = 32;
+  static final int TILE_ROWS = 64;
 
   private static final int CHUNK = 16;
 
   static final List<String> NAMES = names();
+
+  /** Of the kernels of {@code experts_tensor.metal}. */
+  static final List<String> TENSOR_NAMES = tensorNames();
 
   private ExpertsRoute() {}
 
@@ -62,12 +65,17 @@ final class ExpertsRoute {
     return "experts_contract_" + format.kernelName();
   }
 
-  static String expandTiles(WeightFormat format) {
-    return "experts_expand_tiles_" + format.kernelName();
+  static String expandTiles(WeightFormat format, boolean hasTensorOperations) {
+    return tiles("expand", format, hasTensorOperations);
   }
 
-  static String contractTiles(WeightFormat format) {
-    return "experts_contract_tiles_" + format.kernelName();
+  static String contractTiles(WeightFormat format, boolean hasTensorOperations) {
+    return tiles("contract", format, hasTensorOperations);
+  }
+
+  private static String tiles(String what, WeightFormat format, boolean hasTensorOperations) {
+    String how = hasTensorOperations && format.isAffine() ? "tensor" : "tiles";
+    return "experts_%s_%s_%s".formatted(what, how, format.kernelName());
   }
 
   private static List<String> names() {
@@ -76,8 +84,19 @@ final class ExpertsRoute {
     for (WeightFormat format : WeightFormat.values()) {
       names.add(expand(format));
       names.add(contract(format));
-      names.add(expandTiles(format));
-      names.add(contractTiles(format));
+      names.add(expandTiles(format, false));
+      names.add(contractTiles(format, false));
+    }
+    return List.copyOf(names);
+  }
+
+  private static List<String> tensorNames() {
+    List<String> names = new ArrayList<>();
+    for (WeightFormat format : WeightFormat.values()) {
+      if (format.isAffine()) {
+        names.add(expandTiles(format, true));
+        names.add(contractTiles(format, true));
+      }
     }
     return List.copyOf(names);
   }

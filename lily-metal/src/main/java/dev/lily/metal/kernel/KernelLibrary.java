@@ -2,10 +2,12 @@ package dev.lily.metal.kernel;
 
 import dev.lily.engine.backend.BackendException;
 import dev.lily.metal.device.ComputePipeline;
+import dev.lily.metal.device.GpuFamily;
 import dev.lily.metal.device.LanguageVersion;
 import dev.lily.metal.device.MathMode;
 import dev.lily.metal.device.MetalDevice;
 import dev.lily.metal.device.MetalLibrary;
+import dev.lily.metal.device.ShaderCompilationException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
@@ -13,11 +15,13 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.stream.Stream;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -38,43 +42,85 @@ public final class KernelLibrary {
           "delta_rule", DeltaRuleKernels.NAMES,
           "experts", ExpertsRoute.NAMES,
           "sampling", SamplingKernels.NAMES);
+  private static final Map<String, List<String>> TENSOR_FAMILIES =
+      Map.of(
+          "matmul_tensor", MatmulRoute.TENSOR_NAMES,
+          "attention_tensor", AttentionRoute.TENSOR_NAMES,
+          "experts_tensor", ExpertsRoute.TENSOR_NAMES);
 
   private final Map<String, ComputePipeline> pipelines = new ConcurrentHashMap<>();
+
+  /** Why tensor operations are not used; empty if they are. */
+  private Optional<String> tensorRefusal = Optional.empty();
 
   private KernelLibrary() {}
 
   /**
-   * Compiles everything.
+   * Compiles everything. Tensor operations are left out where the setting or the compiler is
+   * against them, which the log says.
    *
-   * @throws dev.lily.metal.device.ShaderCompilationException if the compiler refuses a kernel
+   * @throws dev.lily.metal.device.ShaderCompilationException if the compiler refuses another kernel
    */
-  public static KernelLibrary compile(MetalDevice device) {
+  public static KernelLibrary compile(MetalDevice device, TensorOperations setting) {
     long start = System.nanoTime();
     KernelLibrary library = new KernelLibrary();
-    String common = source("common");
-    int threads = Math.min(FAMILIES.size(), Runtime.getRuntime().availableProcessors());
-    try (ExecutorService compilers =
-        Executors.newFixedThreadPool(
-            threads, Thread.ofPlatform().daemon().name("lily-metal-compiler-", 0).factory())) {
-      List<Future<?>> families = new ArrayList<>();
-      FAMILIES.forEach(
-          (family, names) ->
-              families.add(compilers.submit(() -> library.compile(device, common, family, names))));
-      for (Future<?> family : families) {
-        join(family);
-      }
+    library.compile(device, FAMILIES, source("common"), LanguageVersion.MSL_3_1);
+    library.tensorRefusal = setting.refusal(device.supports(GpuFamily.APPLE10));
+    if (library.hasTensorOperations()) {
+      library.compileTensorOperations(device);
     }
     log.info(
-        "Compiled {} Metal kernels in {} ms",
+        "Compiled {} Metal kernels in {} ms; prefill multiplies by {}",
         library.pipelines.size(),
-        (System.nanoTime() - start) / 1_000_000);
+        (System.nanoTime() - start) / 1_000_000,
+        library.tensorRefusal.map(why -> "simdgroup_matrix: " + why).orElse("tensor operations"));
     return library;
   }
 
-  private void compile(MetalDevice device, String common, String family, List<String> names) {
-    String source = common + source(family);
-    try (MetalLibrary library =
-        device.compile(family + ".metal", source, LanguageVersion.MSL_3_1, MathMode.SAFE)) {
+  /** All or none: what compiled before a refusal is left unused until the device closes. */
+  private void compileTensorOperations(MetalDevice device) {
+    try {
+      String common = source("common") + source("common_tensor");
+      compile(device, TENSOR_FAMILIES, common, LanguageVersion.MSL_4_0);
+    } catch (ShaderCompilationException e) {
+      log.warn("Tensor operations do not compile on this system and are not used", e);
+      tensorRefusal = Optional.of("tensor operations do not compile on this system");
+    }
+  }
+
+  /** Whether prefill's products of 4-bit and 8-bit matrices go through tensor operations. */
+  public boolean hasTensorOperations() {
+    return tensorRefusal.isEmpty();
+  }
+
+  private void compile(
+      MetalDevice device,
+      Map<String, List<String>> families,
+      String common,
+      LanguageVersion version) {
+    int threads = Math.min(families.size(), Runtime.getRuntime().availableProcessors());
+    try (ExecutorService compilers =
+        Executors.newFixedThreadPool(
+            threads, Thread.ofPlatform().daemon().name("lily-metal-compiler-", 0).factory())) {
+      List<Future<?>> compiled = new ArrayList<>();
+      families.forEach(
+          (family, names) ->
+              compiled.add(
+                  compilers.submit(
+                      () -> compile(device, family, names, common + source(family), version))));
+      for (Future<?> family : compiled) {
+        join(family);
+      }
+    }
+  }
+
+  private void compile(
+      MetalDevice device,
+      String family,
+      List<String> names,
+      String source,
+      LanguageVersion version) {
+    try (MetalLibrary library = device.compile(family + ".metal", source, version, MathMode.SAFE)) {
       for (String name : names) {
         pipelines.put(name, library.pipeline(name));
       }
@@ -121,8 +167,11 @@ public final class KernelLibrary {
     return pipeline;
   }
 
-  /** Names of all kernels that the encoders use. */
+  /** Names of all kernels that the encoders may use. */
   static List<String> names() {
-    return FAMILIES.values().stream().flatMap(List::stream).toList();
+    return Stream.of(FAMILIES, TENSOR_FAMILIES)
+        .flatMap(families -> families.values().stream())
+        .flatMap(List::stream)
+        .toList();
   }
 }

@@ -17,6 +17,7 @@ public final class MatmulKernels {
   private static final int GEMM_THREADS = 128;
 
   private final KernelEncoder encoder;
+  private final boolean hasTensorOperations;
   private final Map<WeightFormat, Products> narrow;
   private final Map<WeightFormat, Products> wide;
   private final Pipelines<NormMatvec> normMatvec;
@@ -26,6 +27,7 @@ public final class MatmulKernels {
 
   public MatmulKernels(KernelLibrary library, KernelEncoder encoder) {
     this.encoder = encoder;
+    hasTensorOperations = library.hasTensorOperations();
     narrow = products(library, ElementType.BF16);
     wide = products(library, ElementType.F32);
     normMatvec = Pipelines.of(library, NormMatvec.class, kind -> true, NormMatvec::kernel);
@@ -42,7 +44,11 @@ public final class MatmulKernels {
                   Matvec.class,
                   kind -> kind.exists(format),
                   kind -> kind.kernel(format, out)),
-              Pipelines.of(library, Gemm.class, kind -> true, kind -> kind.kernel(format, out))));
+              Pipelines.of(
+                  library,
+                  Gemm.class,
+                  kind -> kind.exists(format, library.hasTensorOperations()),
+                  kind -> kind.kernel(format, out))));
     }
     return products;
   }
@@ -82,7 +88,7 @@ public final class MatmulKernels {
 
   private void prefill(
       int rows, Region x, MetalMatrix matrix, Region out, int outputs, ElementType type) {
-    Gemm kind = MatmulRoute.gemm(rows);
+    Gemm kind = MatmulRoute.gemm(matrix.format(), rows, hasTensorOperations);
     encoder.kernel(products(matrix.format(), type).gemm.get(kind));
     matrix.bind(encoder);
     encoder

@@ -5,8 +5,8 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Which kernel multiplies: pure functions of the shape. Within a path all kernels give a row the
- * same bits.
+ * Which kernel multiplies: pure functions of the shape, and of whether the device multiplies by
+ * tensor operations. On one device all kernels of a path give a row the same bits.
  */
 final class MatmulRoute {
   /** Outputs from which a simdgroup of a decode product makes several. */
@@ -17,13 +17,13 @@ final class MatmulRoute {
   /** Most columns of a product that norms its input itself. */
   static final int MAX_FUSED_COLUMNS = 4096;
 
-  /** Rows from which prefill takes the large tile. */
-  static final int ROWS_FOR_LARGE_TILE = 33;
-
   /** Outputs of a tile of the prefill products. */
   static final int TILE_OUTPUTS = 64;
 
   static final List<String> NAMES = names();
+
+  /** Of the kernels of {@code matmul_tensor.metal}. */
+  static final List<String> TENSOR_NAMES = tensorNames();
 
   /** A decode product: outputs of a simdgroup, rows of a threadgroup. */
   enum Matvec {
@@ -62,7 +62,10 @@ final class MatmulRoute {
   /** A prefill product: rows of a tile. */
   enum Gemm {
     M16(16),
-    M64(64);
+    M32(32),
+    M64(64),
+    /** Tensor operations: for rows of any number, since their bits differ from the others'. */
+    TENSOR(64);
 
     private final int rows;
 
@@ -74,14 +77,20 @@ final class MatmulRoute {
       return rows;
     }
 
+    boolean exists(WeightFormat format, boolean hasTensorOperations) {
+      return this != TENSOR || hasTensorOperations && format.isAffine();
+    }
+
     String kernel(WeightFormat format, ElementType out) {
-      return "gemm_%s_%s_m%d".formatted(format.kernelName(), out.kernelName(), rows);
+      return this == TENSOR
+          ? "gemm_tensor_%s_%s".formatted(format.kernelName(), out.kernelName())
+          : "gemm_%s_%s_m%d".formatted(format.kernelName(), out.kernelName(), rows);
     }
   }
 
   /**
-   * A decode product of one row that norms its input itself: outputs of a simdgroup, and how often a
-   * threadgroup makes them.
+   * A decode product of one row that norms its input itself: outputs of a simdgroup, and how often
+   * a threadgroup makes them.
    */
   enum NormMatvec {
     Q4_BF16_O4("q4_bf16_o4", 4, 1),
@@ -151,8 +160,11 @@ final class MatmulRoute {
   }
 
   /** The prefill product. */
-  static Gemm gemm(int rows) {
-    return rows < ROWS_FOR_LARGE_TILE ? Gemm.M16 : Gemm.M64;
+  static Gemm gemm(WeightFormat format, int rows, boolean hasTensorOperations) {
+    if (Gemm.TENSOR.exists(format, hasTensorOperations)) {
+      return Gemm.TENSOR;
+    }
+    return rows <= Gemm.M16.rows ? Gemm.M16 : rows <= Gemm.M32.rows ? Gemm.M32 : Gemm.M64;
   }
 
   private static List<String> names() {
@@ -165,12 +177,26 @@ final class MatmulRoute {
           }
         }
         for (Gemm gemm : Gemm.values()) {
-          names.add(gemm.kernel(format, out));
+          if (gemm.exists(format, false)) {
+            names.add(gemm.kernel(format, out));
+          }
         }
       }
     }
     for (NormMatvec matvec : NormMatvec.values()) {
       names.add(matvec.kernel());
+    }
+    return List.copyOf(names);
+  }
+
+  private static List<String> tensorNames() {
+    List<String> names = new ArrayList<>();
+    for (WeightFormat format : WeightFormat.values()) {
+      for (ElementType out : ElementType.values()) {
+        if (Gemm.TENSOR.exists(format, true)) {
+          names.add(Gemm.TENSOR.kernel(format, out));
+        }
+      }
     }
     return List.copyOf(names);
   }

@@ -1,35 +1,6 @@
-// Gated attention over paged keys and values. A page holds page_tokens tokens of all attention layers; a layer's part
-// of it is bf16 [2, kv_heads, page_tokens, head_dim]: keys, then values.
-
-struct AttentionParams {
-  uint heads;
-  uint kv_heads;
-  uint head_dim;      // at most 256
-  uint rotary_dim;
-  uint page_tokens;
-  uint page_stride;   // elements from one page to the next
-  uint layer_offset;  // elements from a page's start to this layer's part
-  uint max_pages;     // entries of a sequence's page table
-  uint rows;          // rows of the query layout
-  float eps;
-  float scale;        // of the scores
-};
-
-struct Sequence {
-  uint first_row;
-  uint num_rows;
-  uint slot;
-  uint position;  // of the first row
-};
+// Gated attention over paged keys and values.
 
 constant constexpr uint MAX_HEAD_DIM = 256;
-
-// Offset of a token's key of one head; its value lies kv_heads * page_tokens * head_dim further on.
-static inline ulong key_at(constant AttentionParams& p, device const uint* table, uint head, uint token) {
-  return ulong(table[token / p.page_tokens]) * p.page_stride + p.layer_offset +
-         (head * p.page_tokens + token % p.page_tokens) * p.head_dim;
-}
-static inline uint value_offset(constant AttentionParams& p) { return p.kv_heads * p.page_tokens * p.head_dim; }
 
 // 1 / rms of a head, by one simdgroup.
 static inline float head_scale(device const bfloat* x, uint dim, float eps, uint lane) {
@@ -366,20 +337,30 @@ ATTENTION_DECODE(attention_decode_d256, 256)
 
 constant constexpr uint PREFILL_TOKENS = 16;
 
-#define ATTENTION_PREFILL(NAME, DIM)                                                                              \
+// Spreads 8 rows of FN fragments over a simdgroup's own 64 FN floats of threadgroup memory.
+template <uint FN>
+static inline void spread(thread simdgroup_matrix<float, 8, 8>* fragments, threadgroup float* strip) {
+  simdgroup_barrier(mem_flags::mem_threadgroup);
+  for (uint j = 0; j < FN; j++) simdgroup_store(fragments[j], strip + 8 * j, 8 * FN);
+  simdgroup_barrier(mem_flags::mem_threadgroup);
+}
+
+#define ATTENTION_PREFILL(NAME, DIM)                                                                             \
   [[max_total_threads_per_threadgroup(128)]] kernel void NAME(                                                   \
       device const bfloat* query [[buffer(0)]], device const bfloat* query_gate [[buffer(1)]],                   \
       device const Sequence* sequences [[buffer(2)]], device const uint* tables [[buffer(3)]],                   \
       device const bfloat* pages [[buffer(4)]], device bfloat* y [[buffer(5)]],                                  \
       constant AttentionParams& p [[buffer(6)]], uint3 group [[threadgroup_position_in_grid]],                   \
+      uint3 grid [[threadgroups_per_grid]],                                                                      \
       uint tid [[thread_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]],                         \
       uint sg [[simdgroup_index_in_threadgroup]]) {                                                              \
-    threadgroup bfloat tile[2 * PREFILL_TOKENS * (DIM + 8)];                                                     \
+    threadgroup uint4 memory[2 * PREFILL_TOKENS * (DIM + 8) / 8];                                                \
+    threadgroup bfloat* tile = (threadgroup bfloat*)memory;                                                      \
     threadgroup float strips[4 * 8 * PREFILL_TOKENS];                                                            \
     threadgroup float diagonals[4 * 64];                                                                         \
     const uint packed = p.heads / p.kv_heads, head = group.y, dim = p.head_dim;                                  \
     const uint first_row = sequences[group.z].first_row, total = sequences[group.z].num_rows * packed;           \
-    const uint vector0 = group.x * 32;                                                                           \
+    const uint vector0 = (grid.x - 1 - group.x) * 32; /* the longest first */                                    \
     if (vector0 >= total) return;                                                                                \
     const uint position0 = sequences[group.z].position;                                                          \
     const uint last = position0 + min(vector0 + 31, total - 1) / packed;                                         \
@@ -411,16 +392,17 @@ constant constexpr uint PREFILL_TOKENS = 16;
       threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
       stage_tokens(p, table, pages, head, t0, last, tile, values, stride, fragments * 8, tid);                   \
       threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
-      for (uint j = 0; j < PREFILL_TOKENS / 8; j++) {                                                            \
-        simdgroup_matrix<float, 8, 8> s = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);                       \
-        simdgroup_matrix<bfloat, 8, 8> k;                                                                        \
-        for (uint f = 0; f < DIM / 8; f++) {                                                                     \
-          if (f >= fragments) continue;                                                                          \
+      simdgroup_matrix<float, 8, 8> products[PREFILL_TOKENS / 8];                                                \
+      for (uint j = 0; j < PREFILL_TOKENS / 8; j++) products[j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f); \
+      for (uint f = 0; f < DIM / 8; f++) {                                                                       \
+        if (f >= fragments) continue;                                                                            \
+        for (uint j = 0; j < PREFILL_TOKENS / 8; j++) {                                                          \
+          simdgroup_matrix<bfloat, 8, 8> k;                                                                      \
           simdgroup_load(k, tile + 8 * j * stride + 8 * f, stride, ulong2(0, 0), true);                          \
-          simdgroup_multiply_accumulate(s, q[f], k, s);                                                          \
+          simdgroup_multiply_accumulate(products[j], q[f], k, products[j]);                                      \
         }                                                                                                        \
-        simdgroup_store(s, strip + 8 * j, PREFILL_TOKENS);                                                       \
       }                                                                                                          \
+      for (uint j = 0; j < PREFILL_TOKENS / 8; j++) simdgroup_store(products[j], strip + 8 * j, PREFILL_TOKENS); \
       simdgroup_barrier(mem_flags::mem_threadgroup);                                                             \
       const uint column = lane % 4 * 4;                                                                          \
       threadgroup float* line = strip + lane / 4 * PREFILL_TOKENS + column;                                      \
@@ -488,15 +470,9 @@ static inline void stage_tokens(constant AttentionParams& p, device const uint* 
     device const bfloat* v = k + (real ? value_offset(p) : 0u);
     threadgroup bfloat* to_k = keys + t * stride + d;
     threadgroup bfloat* to_v = values + t * stride + d;
-    if (real && p.head_dim % 8 == 0) {
-      const bfloat4 k0 = ((device const bfloat4*)k)[0], k1 = ((device const bfloat4*)k)[1];
-      const bfloat4 v0 = ((device const bfloat4*)v)[0], v1 = ((device const bfloat4*)v)[1];
-      for (uint j = 0; j < 4; j++) {
-        to_k[j] = k0[j];
-        to_k[4 + j] = k1[j];
-        to_v[j] = v0[j];
-        to_v[4 + j] = v1[j];
-      }
+    if (p.head_dim % 8 == 0) {
+      *(threadgroup uint4*)to_k = real ? *(device const uint4*)k : uint4(0u);
+      *(threadgroup uint4*)to_v = real ? *(device const uint4*)v : uint4(0u);
     } else {
       for (uint j = 0; j < 8; j++) {
         to_k[j] = real && d + j < p.head_dim ? k[j] : bfloat(0.0f);

@@ -271,90 +271,285 @@ static inline void matvec_block(device const uint* codes, device const bfloat* s
 }
 
 // ---------------------------------------------------------------------------------------------------------------
-// Matrix times many rows (prefill): tiles of 32 columns of activations and weights in threadgroup memory, products by
-// simdgroup_matrix in steps of 8 columns, fp32 sums. Every tile shape takes the columns in the same order.
+// Matrix times many rows (prefill). A threadgroup of 128 threads brings 64 columns (32 of fp32) of its rows and outputs
+// to threadgroup memory at a time and multiplies them there; what the next step needs is already on its way from device
+// memory into registers meanwhile. Every tile takes the columns of a format in one order, 8 at a time, in fp32.
 
-constant constexpr uint TILE_COLUMNS = 32;
-constant constexpr uint TILE_STRIDE = TILE_COLUMNS + 8;  // of a tile row, against bank conflicts
 constant constexpr uint TILE_THREADS = 128;
 constant constexpr uint NO_ROW = 0xFFFFFFFFu;
 
-// Columns [k0, k0 + 32) of the rows that source[] names; zero past the last column and for NO_ROW.
+// Columns of a tile, and elements from one of its rows to the next: 16 bytes more, against bank conflicts.
+#define TILE_COLUMNS(T) uint(128 / sizeof(T))
+#define TILE_STRIDE(T) uint(144 / sizeof(T))
+// Threadgroup memory of so many rows of both operands together, or of their products in fp32.
+#define TILE_WORDS(ROWS) ((ROWS) * 9)  // uint4
+#define UNROLL _Pragma("clang loop unroll(full)")
+
+// Four or eight neighbours at an address that is a multiple of their size.
+static inline void put4(threadgroup bfloat* to, float4 v) { *(threadgroup bfloat4*)to = bfloat4(v); }
+static inline void put4(threadgroup float* to, float4 v) { *(threadgroup float4*)to = v; }
+static inline void put8(threadgroup bfloat* to, float4 low, float4 high) {
+  *(threadgroup uint4*)to = uint4(as_type<uint2>(bfloat4(low)), as_type<uint2>(bfloat4(high)));
+}
+static inline void put8(threadgroup float* to, float4 low, float4 high) {
+  put4(to, low);
+  put4(to + 4, high);
+}
+static inline void put8(device bfloat* to, float4 low, float4 high) {
+  *(device uint4*)to = uint4(as_type<uint2>(bfloat4(low)), as_type<uint2>(bfloat4(high)));
+}
+static inline void put8(device float* to, float4 low, float4 high) {
+  ((device float4*)to)[0] = low;
+  ((device float4*)to)[1] = high;
+}
+
+// The thread's share of ROWS rows of bf16 activations: pieces of 8 columns, neighbouring threads side by side.
+template <uint ROWS>
+struct RowShare {
+  uint4 pieces[ROWS * 8 / TILE_THREADS];
+};
+// Columns [k, k + 64) of the rows that source[] names; zero past the last column and for NO_ROW. columns: a multiple
+// of 8. Only the first `rows` rows are wanted, in steps of 16.
+template <uint ROWS>
+static inline void fetch_rows(device const bfloat* x, threadgroup const uint* source, uint rows, uint columns, uint k,
+                              uint tid, thread RowShare<ROWS>& share) {
+  UNROLL for (uint i = 0; i < ROWS * 8 / TILE_THREADS; i++) {
+    if (16 * i < rows) {
+      const uint row = source[tid / 8 + 16 * i], c = k + tid % 8 * 8;
+      share.pieces[i] = row != NO_ROW && c < columns ? *(device const uint4*)(x + ulong(row) * columns + c) : uint4(0u);
+    }
+  }
+}
+template <uint ROWS>
+static inline void put_rows(thread const RowShare<ROWS>& share, uint rows, threadgroup bfloat* tile, uint tid) {
+  UNROLL for (uint i = 0; i < ROWS * 8 / TILE_THREADS; i++)
+    if (16 * i < rows)
+      *(threadgroup uint4*)(tile + (tid / 8 + 16 * i) * TILE_STRIDE(bfloat) + tid % 8 * 8) = share.pieces[i];
+}
+
+// The thread's share of OUTPUTS outputs: a run of 16 or 32 columns of one output's codes.
+template <uint OUTPUTS>
+struct CodeShare {
+  Chunk chunks[OUTPUTS / 32];
+};
+// Columns [k, k + 64) of outputs [first, first + OUTPUTS) of a matrix of `outputs` that begins at row base of its
+// stack. Outputs past the end repeat the last one; columns past the end are zero.
+template <uint FORMAT, uint OUTPUTS>
+static inline void fetch_codes(device const uint* codes, device const bfloat* scales, device const bfloat* biases,
+                               ulong base, uint first, uint outputs, uint columns, uint group_size, uint k, uint tid,
+                               thread CodeShare<OUTPUTS>& share) {
+  const uint threads = TILE_THREADS / OUTPUTS;  // of an output
+  const ulong row = base + min(first + tid / threads, outputs - 1);
+  const uint c = k + tid % threads * (OUTPUTS / 2);
+  UNROLL for (uint i = 0; i < OUTPUTS / 32; i++) {
+    thread Chunk& chunk = share.chunks[i];
+    const bool exists = c + CHUNK * i < columns;
+    const ulong at = (row * columns + c) / CHUNK + i;
+    if (!exists) {
+      chunk.codes = uint4(0u);
+    } else if (FORMAT == AFFINE_4) {
+      const uint2 words = ((device const uint2*)codes)[at];
+      chunk.codes = uint4(words.x, words.y, 0u, 0u);
+    } else {
+      chunk.codes = ((device const uint4*)codes)[at];
+    }
+    if (i > 0 && exists && group_size % 32 == 0) {
+      chunk.scale = share.chunks[0].scale;
+      chunk.bias = share.chunks[0].bias;
+    } else {
+      const ulong group = row * (columns / group_size) + (c + CHUNK * i) / group_size;
+      chunk.scale = exists ? scales[group] : bfloat(0.0f);
+      chunk.bias = exists ? biases[group] : bfloat(0.0f);
+    }
+  }
+}
+template <uint FORMAT, uint OUTPUTS>
+static inline void put_codes(thread const CodeShare<OUTPUTS>& share, threadgroup bfloat* tile, uint tid) {
+  const uint threads = TILE_THREADS / OUTPUTS;
+  threadgroup bfloat* to = tile + tid / threads * TILE_STRIDE(bfloat) + tid % threads * (OUTPUTS / 2);
+  UNROLL for (uint i = 0; i < OUTPUTS / 32; i++) {
+    const uint4 w = share.chunks[i].codes;
+    const float4 bias = float4(float(share.chunks[i].bias));
+    if (FORMAT == AFFINE_4) {
+      // Codes are masked, not shifted; their scales make up for it, exactly.
+      const float4 scale = float(share.chunks[i].scale) * float4(1.0f, 0.0625f, 0.00390625f, 0.000244140625f);
+      const uint exponent = as_type<uint>(EXPONENT);
+      put8(to + 16 * i, fma(codes_4(w.x, exponent), scale, bias), fma(codes_4(w.x >> 16, exponent), scale, bias));
+      put8(to + 16 * i + 8, fma(codes_4(w.y, exponent), scale, bias), fma(codes_4(w.y >> 16, exponent), scale, bias));
+    } else {
+      const float4 scale = float4(float(share.chunks[i].scale));
+      put8(to + 16 * i, fma(codes_8(w.x), scale, bias), fma(codes_8(w.y), scale, bias));
+      put8(to + 16 * i + 8, fma(codes_8(w.z), scale, bias), fma(codes_8(w.w), scale, bias));
+    }
+  }
+}
+
+// The same two operands for matrices without codes, whose rows may have any number of columns and any alignment.
 template <typename T, uint ROWS>
 static inline void stage_rows(device const bfloat* x, threadgroup const uint* source, threadgroup T* tile, uint columns,
-                              uint k0, uint tid) {
-  for (uint i = tid; i < ROWS * TILE_COLUMNS / 8; i += TILE_THREADS) {
-    const uint r = i / (TILE_COLUMNS / 8), c = i % (TILE_COLUMNS / 8) * 8;
+                              uint k, uint tid) {
+  for (uint i = tid; i < ROWS * TILE_COLUMNS(T); i += TILE_THREADS) {
+    const uint r = i / TILE_COLUMNS(T), c = i % TILE_COLUMNS(T);
     const uint row = source[r];
-    threadgroup T* to = tile + r * TILE_STRIDE + c;
-    device const bfloat* from = x + (row == NO_ROW ? 0 : ulong(row) * columns) + k0 + c;
-    if (row != NO_ROW && columns % 8 == 0 && k0 + c < columns) {
-      const bfloat4 low = ((device const bfloat4*)from)[0], high = ((device const bfloat4*)from)[1];
-      for (uint j = 0; j < 4; j++) {
-        to[j] = T(low[j]);
-        to[4 + j] = T(high[j]);
-      }
-    } else {
-      for (uint j = 0; j < 8; j++) to[j] = row != NO_ROW && k0 + c + j < columns ? T(from[j]) : T(0.0f);
-    }
+    tile[r * TILE_STRIDE(T) + c] = row != NO_ROW && k + c < columns ? T(x[ulong(row) * columns + k + c]) : T(0.0f);
+  }
+}
+template <typename T, uint OUTPUTS>
+static inline void stage_values(device const uint* values, threadgroup T* tile, ulong base, uint first, uint outputs,
+                                uint columns, uint k, uint tid) {
+  for (uint i = tid; i < OUTPUTS * TILE_COLUMNS(T); i += TILE_THREADS) {
+    const uint r = i / TILE_COLUMNS(T), c = i % TILE_COLUMNS(T);
+    const ulong at = (base + min(first + r, outputs - 1)) * columns + k + c;
+    tile[r * TILE_STRIDE(T) + c] = k + c < columns ? ((device const T*)values)[at] : T(0.0f);
   }
 }
 
-// Columns [k0, k0 + 32) of outputs [first, first + OUTPUTS) of a matrix of `outputs` that begins at row base of its
-// stack, as T. Outputs past the end repeat the last one.
-template <uint FORMAT, typename T, uint OUTPUTS>
-static inline void stage_weights(device const uint* codes, device const bfloat* scales, device const bfloat* biases,
-                                 threadgroup T* tile, ulong base, uint first, uint outputs, uint columns,
-                                 uint group_size, uint k0, uint tid) {
-  for (uint i = tid; i < OUTPUTS * TILE_COLUMNS / 8; i += TILE_THREADS) {
-    const uint r = i / (TILE_COLUMNS / 8), c = i % (TILE_COLUMNS / 8) * 8;
-    const ulong row = base + min(first + r, outputs - 1);
-    threadgroup T* to = tile + r * TILE_STRIDE + c;
-    if (FORMAT == DENSE_BF16 || FORMAT == DENSE_F32) {
-      for (uint j = 0; j < 8; j++) {
-        const ulong at = row * columns + k0 + c + j;
-        T v = T(0.0f);
-        if (k0 + c + j < columns)
-          v = FORMAT == DENSE_BF16 ? T(((device const bfloat*)codes)[at]) : T(((device const float*)codes)[at]);
-        to[j] = v;
-      }
-    } else if (k0 + c >= columns) {
-      for (uint j = 0; j < 8; j++) to[j] = T(0.0f);
-    } else {
-      const ulong g = row * (columns / group_size) + (k0 + c) / group_size;
-      const float scale = float(scales[g]), bias = float(biases[g]);
-      if (FORMAT == AFFINE_4) {
-        const uint w = codes[(row * columns + k0 + c) / 8];
-        for (uint j = 0; j < 8; j++) to[j] = T(fma(scale, float((w >> (4 * j)) & 15u), bias));
-      } else {
-        const uint2 w = ((device const uint2*)codes)[(row * columns + k0 + c) / 8];
-        for (uint j = 0; j < 4; j++) {
-          to[j] = T(fma(scale, float((w.x >> (8 * j)) & 255u), bias));
-          to[4 + j] = T(fma(scale, float((w.y >> (8 * j)) & 255u), bias));
-        }
-      }
-    }
-  }
-}
-
-// acc[FM][FN] += 8 FM staged rows times 8 FN staged outputs.
+// acc[FM][FN] += 8 FM staged rows times 8 FN staged outputs; of the rows, those before `rows` at least.
 template <typename T, uint FM, uint FN>
-static inline void multiply_tiles(threadgroup const T* x, threadgroup const T* w,
+static inline void multiply_tiles(threadgroup const T* x, threadgroup const T* w, uint rows,
                                   thread simdgroup_matrix<float, 8, 8>* acc) {
-  for (uint k = 0; k < TILE_COLUMNS; k += 8) {
-    simdgroup_matrix<T, 8, 8> a[FM];
+  for (uint k = 0; k < TILE_COLUMNS(T); k += 8) {
     simdgroup_matrix<T, 8, 8> b[FN];
-    for (uint i = 0; i < FM; i++) simdgroup_load(a[i], x + 8 * i * TILE_STRIDE + k, TILE_STRIDE);
-    for (uint j = 0; j < FN; j++) simdgroup_load(b[j], w + 8 * j * TILE_STRIDE + k, TILE_STRIDE, ulong2(0, 0), true);
-    for (uint i = 0; i < FM; i++)
-      for (uint j = 0; j < FN; j++) simdgroup_multiply_accumulate(acc[i * FN + j], a[i], b[j], acc[i * FN + j]);
+    UNROLL for (uint j = 0; j < FN; j++)
+      simdgroup_load(b[j], w + 8 * j * TILE_STRIDE(T) + k, TILE_STRIDE(T), ulong2(0, 0), true);
+    // No break: the loop must unroll, or the sums leave their registers.
+    UNROLL for (uint i = 0; i < FM; i++) {
+      if (8 * i < rows) {
+        simdgroup_matrix<T, 8, 8> a;
+        simdgroup_load(a, x + 8 * i * TILE_STRIDE(T) + k, TILE_STRIDE(T));
+        UNROLL for (uint j = 0; j < FN; j++) simdgroup_multiply_accumulate(acc[i * FN + j], a, b[j], acc[i * FN + j]);
+      }
+    }
   }
 }
 
-// Spreads 8 rows of FN fragments over a simdgroup's own 64 FN floats of threadgroup memory.
-template <uint FN>
-static inline void spread(thread simdgroup_matrix<float, 8, 8>* fragments, threadgroup float* strip) {
-  simdgroup_barrier(mem_flags::mem_threadgroup);
-  for (uint j = 0; j < FN; j++) simdgroup_store(fragments[j], strip + 8 * j, 8 * FN);
-  simdgroup_barrier(mem_flags::mem_threadgroup);
+// Puts a simdgroup's sums where the threadgroup's other threads find them, `stride` floats from row to row.
+template <uint FM, uint FN>
+static inline void put_sums(thread simdgroup_matrix<float, 8, 8>* acc, threadgroup float* to, uint stride) {
+  UNROLL for (uint i = 0; i < FM; i++)
+    UNROLL for (uint j = 0; j < FN; j++) simdgroup_store(acc[i * FN + j], to + 8 * i * stride + 8 * j, stride);
 }
+static inline float4 get4(threadgroup const float* from) { return *(threadgroup const float4*)from; }
+
+// acc = the tile's ROWS rows, named by source[], of which the first `rows` are wanted, times its OUTPUTS outputs, spread
+// over the simdgroups: 8 FM rows from m by 8 FN outputs from n. Leaves memory free to use after a barrier.
+template <uint FORMAT, typename T, uint ROWS, uint OUTPUTS, uint FM, uint FN>
+static inline void multiply_matrix(device const uint* codes, device const bfloat* scales, device const bfloat* biases,
+                                   ulong base, uint first, uint outputs, device const bfloat* x,
+                                   threadgroup const uint* source, uint columns, uint group_size, uint rows, uint m,
+                                   uint n, threadgroup uint4* memory, uint tid,
+                                   thread simdgroup_matrix<float, 8, 8>* acc) {
+  threadgroup T* xs = (threadgroup T*)memory;
+  threadgroup T* ws = xs + ROWS * TILE_STRIDE(T);
+  UNROLL for (uint i = 0; i < FM * FN; i++) acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  RowShare<ROWS> row_share;
+  CodeShare<OUTPUTS> code_share;
+  const bool has_codes = FORMAT == AFFINE_4 || FORMAT == AFFINE_8;
+  if (has_codes) {
+    fetch_rows<ROWS>(x, source, rows, columns, 0, tid, row_share);
+    fetch_codes<FORMAT, OUTPUTS>(codes, scales, biases, base, first, outputs, columns, group_size, 0, tid, code_share);
+  }
+  for (uint k = 0; k < columns; k += TILE_COLUMNS(T)) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (has_codes) {
+      put_rows<ROWS>(row_share, rows, (threadgroup bfloat*)xs, tid);
+      put_codes<FORMAT, OUTPUTS>(code_share, (threadgroup bfloat*)ws, tid);
+    } else {
+      stage_rows<T, ROWS>(x, source, xs, columns, k, tid);
+      stage_values<T, OUTPUTS>(codes, ws, base, first, outputs, columns, k, tid);
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    const uint next = k + TILE_COLUMNS(T);
+    if (has_codes && next < columns) {
+      fetch_rows<ROWS>(x, source, rows, columns, next, tid, row_share);
+      fetch_codes<FORMAT, OUTPUTS>(codes, scales, biases, base, first, outputs, columns, group_size, next, tid,
+                                   code_share);
+    }
+    multiply_tiles<T, FM, FN>(xs + m * TILE_STRIDE(T), ws + n * TILE_STRIDE(T), rows > m ? rows - m : 0, acc);
+  }
+}
+
+// Eight neighbouring results of a row of `outputs`, as far as they exist.
+template <typename T>
+static inline void write8(device T* out, ulong row, uint output, uint outputs, float4 low, float4 high) {
+  device T* to = out + row * outputs + output;
+  if (outputs % 8 == 0) {
+    if (output < outputs) put8(to, low, high);
+  } else {
+    UNROLL for (uint j = 0; j < 8; j++)
+      if (output + j < outputs) to[j] = T(j < 4 ? low[j % 4] : high[j % 4]);
+  }
+}
+
+// Tiles of assignments of tokens to experts, grouped by expert.
+constant constexpr uint EXPERT_TILE_ROWS = 64;
+
+struct ExpertTileParams {
+  uint columns;
+  uint group_size;
+  uint outputs;
+  uint rows;        // of x, or assignments
+  uint experts;     // 0: one expert over all rows in order, offsets, tiles and order are not read
+  uint per_token;
+  uint gate_rows;   // rows of the stack from one expert to the next
+  uint up_rows;
+};
+
+// The expert of a tile, its first assignment and how many; 0 of them past the last tile.
+static inline uint tile_expert(device const uint* offsets, device const uint* tiles, constant ExpertTileParams& p,
+                               uint tile, thread uint& first, thread uint& count) {
+  if (p.experts == 0) {
+    first = tile * EXPERT_TILE_ROWS;
+    count = first < p.rows ? min(EXPERT_TILE_ROWS, p.rows - first) : 0u;
+    return 0;
+  }
+  if (tile >= tiles[p.experts]) {
+    first = 0;
+    count = 0;
+    return 0;
+  }
+  uint low = 0, high = p.experts;  // tiles[low] <= tile < tiles[high]
+  while (high - low > 1) {
+    const uint middle = (low + high) / 2;
+    if (tiles[middle] <= tile) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  first = offsets[low] + (tile - tiles[low]) * EXPERT_TILE_ROWS;
+  count = min(EXPERT_TILE_ROWS, offsets[low + 1] - first);
+  return low;
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// What sequences bring to a pass, and where their keys and values lie. A page holds page_tokens tokens of all attention
+// layers; a layer's part of it is bf16 [2, kv_heads, page_tokens, head_dim]: keys, then values.
+
+struct Sequence {
+  uint first_row;
+  uint num_rows;
+  uint slot;      // recurrent slot
+  uint position;  // of the first row
+};
+
+struct AttentionParams {
+  uint heads;
+  uint kv_heads;
+  uint head_dim;      // at most 256
+  uint rotary_dim;
+  uint page_tokens;
+  uint page_stride;   // elements from one page to the next
+  uint layer_offset;  // elements from a page's start to this layer's part
+  uint max_pages;     // entries of a sequence's page table
+  uint rows;          // rows of the query layout
+  float eps;
+  float scale;        // of the scores
+};
+
+// Offset of a token's key of one head; its value lies kv_heads * page_tokens * head_dim further on.
+static inline ulong key_at(constant AttentionParams& p, device const uint* table, uint head, uint token) {
+  return ulong(table[token / p.page_tokens]) * p.page_stride + p.layer_offset +
+         (head * p.page_tokens + token % p.page_tokens) * p.head_dim;
+}
+static inline uint value_offset(constant AttentionParams& p) { return p.kv_heads * p.page_tokens * p.head_dim; }

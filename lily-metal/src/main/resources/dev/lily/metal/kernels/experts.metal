@@ -1,6 +1,5 @@
 constant constexpr uint MAX_EXPERTS = 1024;
 constant constexpr uint MAX_PER_TOKEN = 32;
-constant constexpr uint EXPERT_TILE_ROWS = 32;
 
 // The `per_token` largest logits of a row, largest first, the lower index first among equals, in threadgroup memory. Each
 // simdgroup lists the first ones of 32 experts at a time; a listed expert's rank is the number of listed ones before it.
@@ -323,7 +322,7 @@ struct RouteParams {
 }
 
 // Groups the assignments by expert: histogram, prefix sums, scatter. chosen [assignments]; offsets [experts + 1]: where
-// each expert's assignments begin in order [assignments]; tiles [experts + 1]: the same in tiles of 32 assignments.
+// each expert's assignments begin in order [assignments]; tiles [experts + 1]: the same in tiles of 64 assignments.
 // Within an expert the order is unspecified, and no result depends on it. One threadgroup of 1024 threads.
 [[max_total_threads_per_threadgroup(1024)]] kernel void experts_group(device const uint* chosen [[buffer(0)]],
                                                                       device uint* offsets [[buffer(1)]],
@@ -367,48 +366,67 @@ struct RouteParams {
     order[atomic_fetch_add_explicit(&counts[chosen[i]], 1u, memory_order_relaxed)] = i;
 }
 
-struct ExpertTileParams {
-  uint columns;
-  uint group_size;
-  uint outputs;
-  uint rows;        // of x, or assignments
-  uint experts;     // 0: one expert over all rows in order, offsets, tiles and order are not read
-  uint per_token;
-  uint gate_rows;   // rows of the stack from one expert to the next
-  uint up_rows;
-};
-
-// The expert of a tile, its first assignment and how many; 0 of them past the last tile.
-static inline uint tile_expert(device const uint* offsets, device const uint* tiles, constant ExpertTileParams& p,
-                               uint tile, thread uint& first, thread uint& count) {
-  if (p.experts == 0) {
-    first = tile * EXPERT_TILE_ROWS;
-    count = first < p.rows ? min(EXPERT_TILE_ROWS, p.rows - first) : 0u;
-    return 0;
+// Gate, up and SwiGLU: act[i] of the i-th assignment in order. gate, up: stacks; x [rows, columns] bf16;
+// act [assignments, outputs] bf16. Tiles of 64 assignments by 32 outputs of gate and of up; a simdgroup takes 8 outputs
+// of each and of the assignments no more than there are, in steps of 8.
+// Grid (ceil(outputs / 32), most tiles) of 128 threads; the most tiles are ceil(assignments / 64) + min(experts,
+// assignments), or ceil(rows / 64) for one expert.
+template <uint FORMAT, typename T>
+static inline void expand_tile(device const uint* gate_codes, device const bfloat* gate_scales,
+                               device const bfloat* gate_biases, device const uint* up_codes,
+                               device const bfloat* up_scales, device const bfloat* up_biases, ulong gate_base,
+                               ulong up_base, uint first, device const bfloat* x, threadgroup const uint* source,
+                               constant ExpertTileParams& p, uint count, threadgroup uint4* memory, uint tid, uint sg,
+                               thread simdgroup_matrix<float, 8, 8>* gate, thread simdgroup_matrix<float, 8, 8>* up) {
+  threadgroup T* xs = (threadgroup T*)memory;
+  threadgroup T* ws = xs + EXPERT_TILE_ROWS * TILE_STRIDE(T);
+  threadgroup T* us = ws + 32 * TILE_STRIDE(T);
+  UNROLL for (uint i = 0; i < 8; i++) gate[i] = up[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  RowShare<EXPERT_TILE_ROWS> row_share;
+  CodeShare<32> gate_share, up_share;
+  const bool has_codes = FORMAT == AFFINE_4 || FORMAT == AFFINE_8;
+  if (has_codes) {
+    fetch_rows<EXPERT_TILE_ROWS>(x, source, count, p.columns, 0, tid, row_share);
+    fetch_codes<FORMAT, 32>(gate_codes, gate_scales, gate_biases, gate_base, first, p.outputs, p.columns, p.group_size,
+                            0, tid, gate_share);
+    fetch_codes<FORMAT, 32>(up_codes, up_scales, up_biases, up_base, first, p.outputs, p.columns, p.group_size, 0, tid,
+                            up_share);
   }
-  if (tile >= tiles[p.experts]) {
-    first = 0;
-    count = 0;
-    return 0;
-  }
-  uint low = 0, high = p.experts;  // tiles[low] <= tile < tiles[high]
-  while (high - low > 1) {
-    const uint middle = (low + high) / 2;
-    if (tiles[middle] <= tile) {
-      low = middle;
+  for (uint k = 0; k < p.columns; k += TILE_COLUMNS(T)) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (has_codes) {
+      put_rows<EXPERT_TILE_ROWS>(row_share, count, (threadgroup bfloat*)xs, tid);
+      put_codes<FORMAT, 32>(gate_share, (threadgroup bfloat*)ws, tid);
+      put_codes<FORMAT, 32>(up_share, (threadgroup bfloat*)us, tid);
     } else {
-      high = middle;
+      stage_rows<T, EXPERT_TILE_ROWS>(x, source, xs, p.columns, k, tid);
+      stage_values<T, 32>(gate_codes, ws, gate_base, first, p.outputs, p.columns, k, tid);
+      stage_values<T, 32>(up_codes, us, up_base, first, p.outputs, p.columns, k, tid);
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    const uint next = k + TILE_COLUMNS(T);
+    if (has_codes && next < p.columns) {
+      fetch_rows<EXPERT_TILE_ROWS>(x, source, count, p.columns, next, tid, row_share);
+      fetch_codes<FORMAT, 32>(gate_codes, gate_scales, gate_biases, gate_base, first, p.outputs, p.columns,
+                              p.group_size, next, tid, gate_share);
+      fetch_codes<FORMAT, 32>(up_codes, up_scales, up_biases, up_base, first, p.outputs, p.columns, p.group_size, next,
+                              tid, up_share);
+    }
+    for (uint c = 0; c < TILE_COLUMNS(T); c += 8) {
+      simdgroup_matrix<T, 8, 8> a, g, u;
+      simdgroup_load(g, ws + 8 * sg * TILE_STRIDE(T) + c, TILE_STRIDE(T), ulong2(0, 0), true);
+      simdgroup_load(u, us + 8 * sg * TILE_STRIDE(T) + c, TILE_STRIDE(T), ulong2(0, 0), true);
+      UNROLL for (uint i = 0; i < 8; i++) {
+        if (8 * i < count) {
+          simdgroup_load(a, xs + 8 * i * TILE_STRIDE(T) + c, TILE_STRIDE(T));
+          simdgroup_multiply_accumulate(gate[i], a, g, gate[i]);
+          simdgroup_multiply_accumulate(up[i], a, u, up[i]);
+        }
+      }
     }
   }
-  first = offsets[low] + (tile - tiles[low]) * EXPERT_TILE_ROWS;
-  count = min(EXPERT_TILE_ROWS, offsets[low + 1] - first);
-  return low;
 }
 
-// Gate, up and SwiGLU: act[i] of the i-th assignment in order. gate, up: stacks; x [rows, columns] bf16;
-// act [assignments, outputs] bf16. Tiles of 32 assignments by 32 outputs of gate and of up, 4 simdgroups 2 by 2.
-// Grid (ceil(outputs / 32), most tiles) of 128 threads; the most tiles are ceil(assignments / 32) + min(experts,
-// assignments), or ceil(rows / 32) for one expert.
 #define EXPAND_TILES(NAME, FORMAT, W)                                                                           \
   [[max_total_threads_per_threadgroup(128)]] kernel void NAME(                                                 \
       device const uint* gate_codes [[buffer(0)]], device const bfloat* gate_scales [[buffer(1)]],             \
@@ -418,42 +436,35 @@ static inline uint tile_expert(device const uint* offsets, device const uint* ti
       device const uint* tiles [[buffer(8)]], device const uint* order [[buffer(9)]],                          \
       device bfloat* act [[buffer(10)]], constant ExpertTileParams& p [[buffer(11)]],                          \
       uint2 group [[threadgroup_position_in_grid]], uint tid [[thread_index_in_threadgroup]],                  \
-      uint lane [[thread_index_in_simdgroup]], uint sg [[simdgroup_index_in_threadgroup]]) {                   \
-    threadgroup W xs[EXPERT_TILE_ROWS * TILE_STRIDE];                                                          \
-    threadgroup W gs[32 * TILE_STRIDE];                                                                        \
-    threadgroup W us[32 * TILE_STRIDE];                                                                        \
-    threadgroup float strips[4 * 256];                                                                         \
+      uint sg [[simdgroup_index_in_threadgroup]]) {                                                            \
+    threadgroup uint4 memory[TILE_WORDS(EXPERT_TILE_ROWS + 64)];                                               \
     threadgroup uint source[EXPERT_TILE_ROWS];                                                                 \
     uint first, count;                                                                                         \
     const ulong expert = tile_expert(offsets, tiles, p, group.y, first, count);                                \
     if (count == 0) return;                                                                                    \
     if (tid < EXPERT_TILE_ROWS)                                                                                \
       source[tid] = tid >= count ? NO_ROW : p.experts == 0 ? first + tid : order[first + tid] / p.per_token;   \
-    const uint output0 = group.x * 32, m = sg / 2 * 16, n = sg % 2 * 16;                                       \
-    simdgroup_matrix<float, 8, 8> gate[4], up[4];                                                              \
-    for (uint i = 0; i < 4; i++) gate[i] = up[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);            \
-    for (uint k0 = 0; k0 < p.columns; k0 += TILE_COLUMNS) {                                                    \
-      threadgroup_barrier(mem_flags::mem_threadgroup);                                                         \
-      stage_rows<W, EXPERT_TILE_ROWS>(x, source, xs, p.columns, k0, tid);                                      \
-      stage_weights<FORMAT, W, 32>(gate_codes, gate_scales, gate_biases, gs, expert * p.gate_rows, output0,    \
-                                   p.outputs, p.columns, p.group_size, k0, tid);                               \
-      stage_weights<FORMAT, W, 32>(up_codes, up_scales, up_biases, us, expert * p.up_rows, output0, p.outputs, \
-                                   p.columns, p.group_size, k0, tid);                                          \
-      threadgroup_barrier(mem_flags::mem_threadgroup);                                                         \
-      multiply_tiles<W, 2, 2>(xs + m * TILE_STRIDE, gs + n * TILE_STRIDE, gate);                               \
-      multiply_tiles<W, 2, 2>(xs + m * TILE_STRIDE, us + n * TILE_STRIDE, up);                                 \
-    }                                                                                                          \
-    threadgroup float* strip = strips + sg * 256;                                                              \
-    for (uint i = 0; i < 2; i++) {                                                                             \
-      spread<2>(gate + 2 * i, strip);                                                                          \
-      spread<2>(up + 2 * i, strip + 128);                                                                      \
-      for (uint e = lane; e < 128; e += SIMD) {                                                                \
-        const uint row = m + 8 * i + e / 16, output = output0 + n + e % 16;                                    \
-        if (row < count && output < p.outputs)                                                                 \
-          act[ulong(first + row) * p.outputs + output] = bfloat(silu(strip[e]) * strip[128 + e]);              \
-      }                                                                                                        \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
+    simdgroup_matrix<float, 8, 8> gate[8], up[8];                                                              \
+    expand_tile<FORMAT, W>(gate_codes, gate_scales, gate_biases, up_codes, up_scales, up_biases,               \
+                           expert * p.gate_rows, expert * p.up_rows, group.x * 32, x, source, p, count, memory, \
+                           tid, sg, gate, up);                                                                 \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
+    threadgroup float* gates = (threadgroup float*)memory;                                                     \
+    threadgroup float* ups = gates + EXPERT_TILE_ROWS * 36;                                                    \
+    put_sums<8, 1>(gate, gates + 8 * sg, 36);                                                                  \
+    put_sums<8, 1>(up, ups + 8 * sg, 36);                                                                      \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
+    for (uint i = tid; i < count * 4; i += TILE_THREADS) {                                                     \
+      const uint r = i / 4, c = i % 4 * 8;                                                                     \
+      const float4 low = swiglu(get4(gates + r * 36 + c), get4(ups + r * 36 + c));                             \
+      const float4 high = swiglu(get4(gates + r * 36 + c + 4), get4(ups + r * 36 + c + 4));                    \
+      write8(act, first + r, group.x * 32 + c, p.outputs, low, high);                                          \
     }                                                                                                          \
   }
+static inline float4 swiglu(float4 gate, float4 up) {
+  return float4(silu(gate.x) * up.x, silu(gate.y) * up.y, silu(gate.z) * up.z, silu(gate.w) * up.w);
+}
 EXPAND_TILES(experts_expand_tiles_q4, AFFINE_4, bfloat)
 EXPAND_TILES(experts_expand_tiles_q8, AFFINE_8, bfloat)
 EXPAND_TILES(experts_expand_tiles_bf16, DENSE_BF16, bfloat)
@@ -461,7 +472,7 @@ EXPAND_TILES(experts_expand_tiles_f32, DENSE_F32, float)
 
 // down * act: contributions[a] of assignment a. down: stack (rows from one expert to the next: gate_rows);
 // act [assignments in order, columns] bf16; contributions [assignments, outputs] bf16.
-// Tiles of 32 assignments by 64 outputs. Grid (ceil(outputs / 64), most tiles) of 128 threads.
+// Tiles of 64 assignments by 64 outputs; a simdgroup takes 16 outputs. Grid (ceil(outputs / 64), most tiles) of 128.
 #define CONTRACT_TILES(NAME, FORMAT, W)                                                                         \
   [[max_total_threads_per_threadgroup(128)]] kernel void NAME(                                                 \
       device const uint* codes [[buffer(0)]], device const bfloat* scales [[buffer(1)]],                       \
@@ -469,37 +480,26 @@ EXPAND_TILES(experts_expand_tiles_f32, DENSE_F32, float)
       device const uint* offsets [[buffer(4)]], device const uint* tiles [[buffer(5)]],                        \
       device const uint* order [[buffer(6)]], device bfloat* contributions [[buffer(7)]],                      \
       constant ExpertTileParams& p [[buffer(8)]], uint2 group [[threadgroup_position_in_grid]],                \
-      uint tid [[thread_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]],                       \
-      uint sg [[simdgroup_index_in_threadgroup]]) {                                                            \
-    threadgroup W xs[EXPERT_TILE_ROWS * TILE_STRIDE];                                                          \
-    threadgroup W ws[64 * TILE_STRIDE];                                                                        \
-    threadgroup float strips[4 * 256];                                                                         \
+      uint tid [[thread_index_in_threadgroup]], uint sg [[simdgroup_index_in_threadgroup]]) {                  \
+    threadgroup uint4 memory[TILE_WORDS(EXPERT_TILE_ROWS + 64)];                                               \
     threadgroup uint source[EXPERT_TILE_ROWS];                                                                 \
     uint first, count;                                                                                         \
     const ulong expert = tile_expert(offsets, tiles, p, group.y, first, count);                                \
     if (count == 0) return;                                                                                    \
     if (tid < EXPERT_TILE_ROWS) source[tid] = tid < count ? first + tid : NO_ROW;                              \
-    const uint output0 = group.x * 64, m = sg / 2 * 16, n = sg % 2 * 32;                                       \
-    simdgroup_matrix<float, 8, 8> acc[8];                                                                      \
-    for (uint i = 0; i < 8; i++) acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);                     \
-    for (uint k0 = 0; k0 < p.columns; k0 += TILE_COLUMNS) {                                                    \
-      threadgroup_barrier(mem_flags::mem_threadgroup);                                                         \
-      stage_rows<W, EXPERT_TILE_ROWS>(act, source, xs, p.columns, k0, tid);                                    \
-      stage_weights<FORMAT, W, 64>(codes, scales, biases, ws, expert * p.gate_rows, output0, p.outputs,        \
-                                   p.columns, p.group_size, k0, tid);                                          \
-      threadgroup_barrier(mem_flags::mem_threadgroup);                                                         \
-      multiply_tiles<W, 2, 4>(xs + m * TILE_STRIDE, ws + n * TILE_STRIDE, acc);                                \
-    }                                                                                                          \
-    threadgroup float* strip = strips + sg * 256;                                                              \
-    for (uint i = 0; i < 2; i++) {                                                                             \
-      spread<4>(acc + 4 * i, strip);                                                                           \
-      for (uint e = lane; e < 256; e += SIMD) {                                                                \
-        const uint row = m + 8 * i + e / 32, output = output0 + n + e % 32;                                    \
-        if (row < count && output < p.outputs) {                                                               \
-          const uint to = p.experts == 0 ? first + row : order[first + row];                                   \
-          contributions[ulong(to) * p.outputs + output] = bfloat(strip[e]);                                    \
-        }                                                                                                      \
-      }                                                                                                        \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
+    simdgroup_matrix<float, 8, 8> acc[16];                                                                     \
+    multiply_matrix<FORMAT, W, EXPERT_TILE_ROWS, 64, 8, 2>(                                                    \
+        codes, scales, biases, expert * p.gate_rows, group.x * 64, p.outputs, act, source, p.columns,          \
+        p.group_size, count, 0, 16 * sg, memory, tid, acc);                                                    \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
+    threadgroup float* sums = (threadgroup float*)memory;                                                      \
+    put_sums<8, 2>(acc, sums + 16 * sg, 68);                                                                   \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                           \
+    for (uint i = tid; i < count * 8; i += TILE_THREADS) {                                                     \
+      const uint r = i / 8, c = i % 8 * 8;                                                                     \
+      const uint to = p.experts == 0 ? first + r : order[first + r];                                           \
+      write8(contributions, to, group.x * 64 + c, p.outputs, get4(sums + r * 68 + c), get4(sums + r * 68 + c + 4)); \
     }                                                                                                          \
   }
 CONTRACT_TILES(experts_contract_tiles_q4, AFFINE_4, bfloat)

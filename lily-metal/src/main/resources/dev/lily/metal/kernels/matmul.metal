@@ -201,42 +201,40 @@ struct GemmParams {
 // out[r] = matrix * x[r]. codes, scales, biases (dense: codes alone); x [rows, columns] bf16; out [rows, outputs] T.
 // A threadgroup of 4 simdgroups, SM by SN, each of 8 FM rows by 8 FN outputs: tiles of 8 FM SM by 8 FN SN.
 // Grid (ceil(outputs / tile outputs), ceil(rows / tile rows)) of 128 threads.
-#define GEMM(NAME, FORMAT, W, T, SM, SN, FM, FN)                                                               \
+#define GEMM(NAME, FORMAT, W, T, SM, SN, FM, FN)                                                             \
   [[max_total_threads_per_threadgroup(128)]] kernel void NAME(                                               \
       device const uint* codes [[buffer(0)]], device const bfloat* scales [[buffer(1)]],                     \
       device const bfloat* biases [[buffer(2)]], device const bfloat* x [[buffer(3)]],                       \
       device T* out [[buffer(4)]], constant GemmParams& p [[buffer(5)]],                                     \
       uint2 group [[threadgroup_position_in_grid]], uint tid [[thread_index_in_threadgroup]],                \
-      uint lane [[thread_index_in_simdgroup]], uint sg [[simdgroup_index_in_threadgroup]]) {                 \
-    threadgroup W xs[8 * FM * SM * TILE_STRIDE];                                                             \
-    threadgroup W ws[8 * FN * SN * TILE_STRIDE];                                                             \
-    threadgroup float strips[4 * 64 * FN];                                                                   \
+      uint sg [[simdgroup_index_in_threadgroup]]) {                                                          \
+    threadgroup uint4 memory[TILE_WORDS(8 * FM * SM + 8 * FN * SN)];                                         \
     threadgroup uint source[8 * FM * SM];                                                                    \
     const uint row0 = group.y * (8 * FM * SM), first = group.x * (8 * FN * SN);                              \
     const uint m = sg / SN * (8 * FM), n = sg % SN * (8 * FN);                                               \
     if (tid < 8 * FM * SM) source[tid] = row0 + tid < p.rows ? row0 + tid : NO_ROW;                          \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                         \
     simdgroup_matrix<float, 8, 8> acc[FM * FN];                                                              \
-    for (uint i = 0; i < FM * FN; i++) acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);             \
-    for (uint k0 = 0; k0 < p.columns; k0 += TILE_COLUMNS) {                                                  \
-      threadgroup_barrier(mem_flags::mem_threadgroup);                                                       \
-      stage_rows<W, 8 * FM * SM>(x, source, xs, p.columns, k0, tid);                                         \
-      stage_weights<FORMAT, W, 8 * FN * SN>(codes, scales, biases, ws, 0, first, p.outputs, p.columns,       \
-                                            p.group_size, k0, tid);                                          \
-      threadgroup_barrier(mem_flags::mem_threadgroup);                                                       \
-      multiply_tiles<W, FM, FN>(xs + m * TILE_STRIDE, ws + n * TILE_STRIDE, acc);                            \
-    }                                                                                                        \
-    threadgroup float* strip = strips + sg * (64 * FN);                                                      \
-    for (uint i = 0; i < FM; i++) {                                                                          \
-      spread<FN>(acc + i * FN, strip);                                                                       \
-      for (uint e = lane; e < 64 * FN; e += SIMD) {                                                          \
-        const uint row = row0 + m + 8 * i + e / (8 * FN), output = first + n + e % (8 * FN);                 \
-        if (row < p.rows && output < p.outputs) out[ulong(row) * p.outputs + output] = T(strip[e]);          \
-      }                                                                                                      \
+    const uint rows = p.rows - row0;                                                                         \
+    multiply_matrix<FORMAT, W, 8 * FM * SM, 8 * FN * SN, FM, FN>(                                            \
+        codes, scales, biases, 0, first, p.outputs, x, source, p.columns, p.group_size,                      \
+        rows, m, n, memory, tid, acc);                                                                 \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                         \
+    const uint stride = 8 * FN * SN + 4;                                                                     \
+    threadgroup float* sums = (threadgroup float*)memory;                                                    \
+    put_sums<FM, FN>(acc, sums + m * stride + n, stride);                                                    \
+    threadgroup_barrier(mem_flags::mem_threadgroup);                                                         \
+    for (uint i = tid; i < min(rows, uint(8 * FM * SM)) * (FN * SN); i += TILE_THREADS) {                    \
+      const uint r = i / (FN * SN), c = i % (FN * SN) * 8;                                                   \
+      threadgroup const float* from = sums + r * stride + c;                                                 \
+      write8(out, row0 + r, first + c, p.outputs, get4(from), get4(from + 4));                               \
     }                                                                                                        \
   }
 #define GEMMS(FORMAT_NAME, FORMAT, W)                                   \
   GEMM(gemm_##FORMAT_NAME##_bf16_m64, FORMAT, W, bfloat, 2, 2, 4, 4)    \
   GEMM(gemm_##FORMAT_NAME##_f32_m64, FORMAT, W, float, 2, 2, 4, 4)      \
+  GEMM(gemm_##FORMAT_NAME##_bf16_m32, FORMAT, W, bfloat, 1, 4, 4, 2)    \
+  GEMM(gemm_##FORMAT_NAME##_f32_m32, FORMAT, W, float, 1, 4, 4, 2)      \
   GEMM(gemm_##FORMAT_NAME##_bf16_m16, FORMAT, W, bfloat, 1, 4, 2, 2)    \
   GEMM(gemm_##FORMAT_NAME##_f32_m16, FORMAT, W, float, 1, 4, 2, 2)
 GEMMS(q4, AFFINE_4, bfloat)

@@ -4,6 +4,7 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import dev.lily.metal.msl.KernelLibraries;
 import dev.lily.metal.msl.MslToolchain;
 import dev.lily.metal.objc.ObjcRuntime;
 import java.lang.foreign.Arena;
@@ -96,6 +97,11 @@ public final class MetalDouble {
    * @throws org.opentest4j.TestAbortedException if they can't be built on this machine
    */
   public void useKernels() {
+    Optional<Path> given = KernelLibraries.given();
+    if (given.isPresent()) {
+      useKernels(given.get());
+      return;
+    }
     Optional<MslToolchain> toolchain = MslToolchain.find(Path.of("target", "msl"));
     if (toolchain.isEmpty()) {
       NativeTools.skip("The kernels can't be built here; install the package clang-19");

@@ -24,11 +24,32 @@ class RouteTest {
     assertThat(chosen.exists(format)).isTrue();
   }
 
+  @ParameterizedTest
+  @CsvSource({"1, M16", "16, M16", "17, M32", "32, M32", "33, M64", "2048, M64"})
+  void takesLargerTilesForMoreRows(int rows, Gemm tile) {
+    assertThat(MatmulRoute.gemm(WeightFormat.Q4, rows, false)).isEqualTo(tile);
+    assertThat(MatmulRoute.gemm(WeightFormat.F32, rows, true)).isEqualTo(tile);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"Q4, true", "Q8, true", "BF16, false", "F32, false"})
+  void takesTensorOperationsForEveryNumberOfRowsOrNone(WeightFormat format, boolean tensor) {
+    for (int rows : new int[] {1, 16, 17, 64, 65, 4096}) {
+      assertThat(MatmulRoute.gemm(format, rows, true) == Gemm.TENSOR).isEqualTo(tensor);
+      assertThat(MatmulRoute.gemm(format, rows, false)).isNotEqualTo(Gemm.TENSOR);
+    }
+    assertThat(ExpertsRoute.expandTiles(format, true).contains("tensor")).isEqualTo(tensor);
+    assertThat(ExpertsRoute.contractTiles(format, true).contains("tensor")).isEqualTo(tensor);
+    assertThat(ExpertsRoute.expandTiles(format, false)).doesNotContain("tensor");
+  }
+
   @Test
-  void takesTheLargeTileForManyRows() {
-    assertThat(MatmulRoute.gemm(1)).isEqualTo(Gemm.M16);
-    assertThat(MatmulRoute.gemm(32)).isEqualTo(Gemm.M16);
-    assertThat(MatmulRoute.gemm(33)).isEqualTo(Gemm.M64);
+  void triesTensorOperationsWhereThereIsHardwareUnlessToldOtherwise() {
+    assertThat(TensorOperations.AUTO.refusal(true)).isEmpty();
+    assertThat(TensorOperations.AUTO.refusal(false))
+        .hasValueSatisfying(why -> assertThat(why).contains("no hardware"));
+    assertThat(TensorOperations.ALWAYS.refusal(false)).isEmpty();
+    assertThat(TensorOperations.NEVER.refusal(true)).isPresent();
   }
 
   @ParameterizedTest
@@ -41,6 +62,12 @@ class RouteTest {
   @CsvSource({"1, 64", "64, 64", "65, 128", "128, 128", "129, 256", "256, 256"})
   void takesTheNarrowestPrefillKernelThatHoldsAHead(int headDim, int width) {
     assertThat(AttentionRoute.PREFILL_WIDTHS.get(AttentionRoute.prefill(headDim))).isEqualTo(width);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"64, 32, true", "256, 64, true", "32, 32, false", "96, 32, false", "256, 16, false"})
+  void attendsByTensorOperationsToPagesOfWholeTiles(int headDim, int pageTokens, boolean tensor) {
+    assertThat(AttentionRoute.isTensor(headDim, pageTokens)).isEqualTo(tensor);
   }
 
   @ParameterizedTest
@@ -68,7 +95,7 @@ class RouteTest {
   }
 
   @ParameterizedTest
-  @CsvSource({"1, 256, 2", "32, 4, 5", "33, 4, 6", "16384, 256, 768"})
+  @CsvSource({"1, 256, 2", "64, 4, 5", "65, 4, 6", "16384, 256, 512"})
   void countsTheTilesThatGroupingMayNeed(int assignments, int experts, int tiles) {
     assertThat(ExpertsRoute.mostTiles(assignments, experts)).isEqualTo(tiles);
   }

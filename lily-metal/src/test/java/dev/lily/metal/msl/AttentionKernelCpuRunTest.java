@@ -125,10 +125,14 @@ class AttentionKernelCpuRunTest {
     }
 
     float[] prefill(int from, int to, MemorySegment pages) {
+      int width = dim <= 64 ? 64 : dim <= 128 ? 128 : 256;
+      return prefill("attention_prefill_d" + width, from, to, pages);
+    }
+
+    float[] prefill(String kernel, int from, int to, MemorySegment pages) {
       int n = to - from;
       MemorySegment query = prepare(from, to, pages);
       MemorySegment y = Data.poisonedBf16(n * heads * dim);
-      String kernel = "attention_prefill_d" + (dim <= 64 ? 64 : dim <= 128 ? 128 : 256);
       kernels.dispatch(
           kernel,
           Geometry.of(Math.ceilDiv(n * heads / kvHeads, 32), kvHeads, 1, 128),
@@ -286,6 +290,29 @@ class AttentionKernelCpuRunTest {
   }
 
   @ParameterizedTest
+  @CsvSource({
+    "1, 1, 64, 16, 32, 1",
+    "4, 1, 64, 16, 64, 70",
+    "2, 2, 128, 32, 32, 66",
+    "16, 2, 256, 64, 32, 18",
+  })
+  void attendsByTensorOperations(
+      int heads, int kvHeads, int dim, int rotaryDim, int pageTokens, int rows) {
+    Layer layer = new Layer(heads, kvHeads, dim, rotaryDim, pageTokens, rows, 0);
+    float[] first = null;
+    for (int order : CpuKernels.ORDERS) {
+      layer.kernels = Tools.kernels().inOrder(order);
+      float[] y = layer.prefill("attention_tensor_d" + dim, 0, rows, layer.pages());
+      for (int r = 0; r < rows; r++) {
+        float[] row = Arrays.copyOfRange(y, r * heads * dim, (r + 1) * heads * dim);
+        Data.assertClose(row, layer.expected(r), 3 * Data.BF16);
+      }
+      assertThat(y).isEqualTo(first == null ? y : first);
+      first = y;
+    }
+  }
+
+  @ParameterizedTest
   @CsvSource({"0", "6", "7", "8", "63", "64", "71", "130", "255"})
   void decodesAtEveryEdgeOfATile(int row) {
     Layer layer = new Layer(4, 2, 16, 8, 16, row + 1, 0);
@@ -376,19 +403,26 @@ class AttentionKernelCpuRunTest {
     }
   }
 
-  @Test
-  void givesTheSameBitsWhereverThePrefillIsCut() {
-    Layer layer = new Layer(4, 2, 24, 8, 8, 45, 0);
-    float[] whole = layer.prefill(0, 45, layer.pages());
-    for (int[] cuts : new int[][] {{1, 2, 17}, {16, 32}, {44}}) {
+  private static void checkCuts(String kernel, Layer layer, int[]... cutLists) {
+    int columns = layer.heads * layer.dim;
+    float[] whole = layer.prefill(kernel, 0, layer.rows, layer.pages());
+    for (int[] cuts : cutLists) {
       MemorySegment pages = layer.pages();
       int from = 0;
       for (int i = 0; i <= cuts.length; i++) {
-        int to = i < cuts.length ? cuts[i] : 45;
-        assertThat(layer.prefill(from, to, pages))
-            .isEqualTo(Arrays.copyOfRange(whole, from * 96, to * 96));
+        int to = i < cuts.length ? cuts[i] : layer.rows;
+        assertThat(layer.prefill(kernel, from, to, pages))
+            .isEqualTo(Arrays.copyOfRange(whole, from * columns, to * columns));
         from = to;
       }
     }
+  }
+
+  @Test
+  void givesTheSameBitsWhereverThePrefillIsCut() {
+    int[][] cuts = {{1, 2, 17}, {16, 32}, {44}};
+    checkCuts("attention_prefill_d64", new Layer(4, 2, 24, 8, 8, 45, 0), cuts);
+    int[][] longer = {{1, 17, 65}, {64}, {69}};
+    checkCuts("attention_tensor_d64", new Layer(4, 2, 64, 8, 32, 70, 0), longer);
   }
 }

@@ -11,8 +11,9 @@ import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 
-/** The kernels' CPU build, through its C interface (see {@code lily_kernel_abi.h}). */
+/** The kernels' CPU build, or a GPU's, through its C interface (see {@code lily_kernel_abi.h}). */
 @SuppressWarnings("restricted") // native calls are what this class is for
 final class CpuKernels {
   /** Thread orders a kernel must not depend on: ascending, descending, and three shuffles. */
@@ -33,9 +34,16 @@ final class CpuKernels {
   private final MethodHandle run;
   private final MethodHandle count;
   private final MethodHandle at;
+  private final Optional<MethodHandle> describe; // a GPU's library only
   private final int flags;
 
-  private CpuKernels(MethodHandle run, MethodHandle count, MethodHandle at, int flags) {
+  private CpuKernels(
+      MethodHandle run,
+      MethodHandle count,
+      MethodHandle at,
+      Optional<MethodHandle> describe,
+      int flags) {
+    this.describe = describe;
     this.run = run;
     this.count = count;
     this.at = at;
@@ -63,17 +71,33 @@ final class CpuKernels {
         linker.downcallHandle(
             lookup.findOrThrow("lily_kernel_at"),
             FunctionDescriptor.of(ValueLayout.ADDRESS, ValueLayout.JAVA_INT)),
+        lookup
+            .find("lily_describe")
+            .map(f -> linker.downcallHandle(f, FunctionDescriptor.of(ValueLayout.ADDRESS))),
         ISOLATE);
   }
 
   /** The same kernels, run in another order of threads and threadgroups. */
   CpuKernels inOrder(int order) {
-    return new CpuKernels(run, count, at, flags & ISOLATE | order);
+    return new CpuKernels(run, count, at, describe, flags & ISOLATE | order);
   }
 
   /** The same kernels on the buffers themselves, for dispatches that bind one buffer twice. */
   CpuKernels shared() {
-    return new CpuKernels(run, count, at, flags & ~ISOLATE);
+    return new CpuKernels(run, count, at, describe, flags & ~ISOLATE);
+  }
+
+  /** The GPU that runs the kernels, or that the processor does. */
+  String description() {
+    if (describe.isEmpty()) {
+      return "kernels on the processor";
+    }
+    try {
+      MemorySegment text = (MemorySegment) describe.get().invokeExact();
+      return text.reinterpret(Long.MAX_VALUE).getString(0);
+    } catch (Throwable t) {
+      throw new IllegalStateException(t);
+    }
   }
 
   /** Names of all kernels. */

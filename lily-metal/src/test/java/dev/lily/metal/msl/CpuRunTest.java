@@ -8,23 +8,29 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The CPU run itself: it must catch what it is for. */
 class CpuRunTest {
-  private static final Path FAULTY = Path.of("src/test/resources/dev/lily/metal/msl/faulty.metal");
+  private static final Path SOURCES = Path.of("src/test/resources/dev/lily/metal/msl");
 
   private static final class Built {
     static final CpuKernels FAULTY_KERNELS = build();
 
     private static CpuKernels build() {
       try {
-        String source = Files.readString(FAULTY);
-        return CpuKernels.load(
-            Tools.toolchain().build("faulty", List.of(new MslToolchain.Unit("faulty", source))));
+        List<MslToolchain.Unit> units = new ArrayList<>();
+        for (String name : List.of("faulty", "faulty_tensor")) {
+          units.add(
+              new MslToolchain.Unit(name, Files.readString(SOURCES.resolve(name + ".metal"))));
+        }
+        return CpuKernels.load(Tools.toolchain().build("faulty", units));
       } catch (IOException e) {
         throw new IllegalStateException(e);
       }
@@ -98,5 +104,48 @@ class CpuRunTest {
     faulty().dispatch("reads_unwritten", Geometry.of(1, 64), y);
     assertThat(Data.readF32(y)[31]).isEqualTo(1);
     assertThat(Data.readF32(y)[32]).isNaN();
+  }
+
+  /** {@code y} of a product of ones, 13 rows by 64 columns, with twos, 32 rows. */
+  private static Result tensorProduct(String kernel, int order, MemorySegment y) {
+    float[] ones = new float[13 * 64];
+    float[] twos = new float[32 * 64];
+    Arrays.fill(ones, 1);
+    Arrays.fill(twos, 2);
+    return faulty()
+        .inOrder(order)
+        .run(kernel, Geometry.of(1, 32), Data.bf16(ones), Data.bf16(twos), y);
+  }
+
+  @Test
+  void multipliesTensorsOnTopOfWhatIsThereAndTakesAbsentRowsForZero() {
+    for (int order : CpuKernels.ORDERS) {
+      MemorySegment y = Data.poisonedF32(16 * 32);
+      assertThat(tensorProduct("multiplies", order, y).message()).isEmpty();
+      float[] out = Data.readF32(y);
+      assertThat(Arrays.copyOf(out, 13 * 32)).containsOnly(129);
+      assertThat(Arrays.copyOfRange(out, 13 * 32, 16 * 32)).containsOnly(1);
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "reads_rows_that_are_not_there, 3",
+    "multiplies_without_a_barrier, 6",
+    "multiplies_by_half, 5",
+  })
+  void catchesAFaultyTensorProductInEveryOrder(String kernel, int status) {
+    for (int order : CpuKernels.ORDERS) {
+      Result result = tensorProduct(kernel, order, Data.poisonedF32(16 * 32));
+      assertThat(result.status()).as(result.message()).isEqualTo(status);
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"adds_to_what_was_never_set", "stores_what_is_not_valid"})
+  void poisonsWhatATensorProductDoesNotMake(String kernel) {
+    MemorySegment y = Data.poisonedF32(16 * 32);
+    tensorProduct(kernel, 0, y);
+    assertThat(Data.readF32(y)).contains(Float.NaN);
   }
 }

@@ -102,6 +102,13 @@ class ExpertsKernelCpuRunTest {
     }
 
     float[] prefill() {
+      return prefill("tiles");
+    }
+
+    /**
+     * @param how {@code tiles} or {@code tensor}
+     */
+    float[] prefill(String how) {
       MemorySegment chosen = Data.poisoned(4L * rows * k);
       MemorySegment weights = Data.poisonedF32(rows * k);
       MemorySegment offsets = Data.poisoned(4L * (experts + 1));
@@ -114,12 +121,12 @@ class ExpertsKernelCpuRunTest {
       MemorySegment out = Data.poisonedBf16(rows * hidden);
       MemorySegment route = Data.struct(experts, k, rows * k);
       String name = format.kernelName();
-      int mostTiles = Math.ceilDiv(rows * k, 32) + Math.min(experts, rows * k);
+      int mostTiles = Math.ceilDiv(rows * k, 64) + Math.min(experts, rows * k);
       kernels.dispatch(
           "experts_route", Geometry.of(rows, 256), Data.f32(logits), chosen, weights, route);
       kernels.dispatch("experts_group", Geometry.of(1, 1024), chosen, offsets, tiles, order, route);
       kernels.dispatch(
-          "experts_expand_tiles_" + name,
+          "experts_expand_%s_%s".formatted(how, name),
           Geometry.of(Math.ceilDiv(inner, 32), mostTiles, 1, 128),
           gate.codes(),
           gate.scales(),
@@ -134,7 +141,7 @@ class ExpertsKernelCpuRunTest {
           act,
           Data.struct(hidden, 32, inner, rows * k, experts, k, inner, inner));
       kernels.dispatch(
-          "experts_contract_tiles_" + name,
+          "experts_contract_%s_%s".formatted(how, name),
           Geometry.of(Math.ceilDiv(hidden, 64), mostTiles, 1, 128),
           down.codes(),
           down.scales(),
@@ -147,8 +154,8 @@ class ExpertsKernelCpuRunTest {
           Data.struct(inner, 32, hidden, rows * k, experts, k, hidden, 0));
       MemorySegment none = Data.unused();
       kernels.dispatch(
-          "experts_expand_tiles_" + name,
-          Geometry.of(Math.ceilDiv(sharedInner, 32), Math.ceilDiv(rows, 32), 1, 128),
+          "experts_expand_%s_%s".formatted(how, name),
+          Geometry.of(Math.ceilDiv(sharedInner, 32), Math.ceilDiv(rows, 64), 1, 128),
           sharedGate.codes(),
           sharedGate.scales(),
           sharedGate.biases(),
@@ -162,8 +169,8 @@ class ExpertsKernelCpuRunTest {
           sharedAct,
           Data.struct(hidden, 32, sharedInner, rows, 0, 1, 0, 0));
       kernels.dispatch(
-          "experts_contract_tiles_" + name,
-          Geometry.of(Math.ceilDiv(hidden, 64), Math.ceilDiv(rows, 32), 1, 128),
+          "experts_contract_%s_%s".formatted(how, name),
+          Geometry.of(Math.ceilDiv(hidden, 64), Math.ceilDiv(rows, 64), 1, 128),
           sharedDown.codes(),
           sharedDown.scales(),
           sharedDown.biases(),
@@ -252,6 +259,25 @@ class ExpertsKernelCpuRunTest {
       Data.assertClose(p, expected, 4 * Data.BF16);
       assertThat(p).isEqualTo(prefilled == null ? p : prefilled);
       prefilled = p;
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "Q4, 64, 32, 64, 8, 2, 5",
+    "Q4, 256, 96, 128, 4, 2, 70",
+    "Q8, 128, 32, 32, 5, 3, 20",
+  })
+  void combinesTheExpertsByTensorOperations(
+      Format format, int hidden, int inner, int sharedInner, int experts, int k, int rows) {
+    Layer layer = new Layer(format, hidden, inner, sharedInner, experts, k, rows);
+    float[] first = null;
+    for (int order : CpuKernels.ORDERS) {
+      layer.kernels = Tools.kernels().inOrder(order);
+      float[] p = layer.prefill("tensor");
+      Data.assertClose(p, layer.expected(), 4 * Data.BF16);
+      assertThat(p).isEqualTo(first == null ? p : first);
+      first = p;
     }
   }
 

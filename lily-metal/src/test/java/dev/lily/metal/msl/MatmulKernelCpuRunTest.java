@@ -268,8 +268,51 @@ class MatmulKernelCpuRunTest {
       first = out;
     }
     assertThat(gemm(Tools.kernels(), w, x, rows, 16, true)).isEqualTo(first);
+    assertThat(gemm(Tools.kernels(), w, x, rows, 32, true)).isEqualTo(first);
     check(w, x, rows, gemm(Tools.kernels(), w, x, rows, 16, false), 2 * Data.BF16);
     check(w, x, rows, gemm(Tools.kernels(), w, x, rows, 64, false), 2 * Data.BF16);
+  }
+
+  /** One matrix over some rows by the tensor operations. */
+  private static float[] tensor(CpuKernels kernels, Weights w, float[] x, int rows, boolean f32) {
+    MemorySegment out =
+        f32 ? Data.poisonedF32(rows * w.outputs()) : Data.poisonedBf16(rows * w.outputs());
+    kernels.dispatch(
+        "gemm_tensor_%s_%s".formatted(w.format().kernelName(), f32 ? "f32" : "bf16"),
+        Geometry.of(ceilDiv(w.outputs(), 64), ceilDiv(rows, 64), 1, 128),
+        w.codes(),
+        w.scales(),
+        w.biases(),
+        Data.bf16(x),
+        out,
+        Data.struct(w.columns(), w.groupSize(), w.outputs(), rows));
+    return f32 ? Data.readF32(out) : Data.readBf16(out);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "Q4, 64, 70, 1",
+    "Q4, 320, 100, 66",
+    "Q4, 96, 32, 33",
+    "Q8, 192, 65, 17",
+    "Q8, 96, 1, 64",
+  })
+  void multipliesManyRowsByTensorOperations(Format format, int columns, int outputs, int rows) {
+    Data data = new Data(columns * 17L + rows);
+    Weights w = Weights.random(data, format, 1, outputs, columns, 32, 0.5);
+    float[] x = data.uniformBf16(rows * columns, -2, 2);
+    float[] first = null;
+    for (int order : CpuKernels.ORDERS) {
+      float[] out = tensor(Tools.kernels().inOrder(order), w, x, rows, true);
+      check(w, x, rows, out, Data.BF16);
+      assertThat(out).isEqualTo(first == null ? out : first);
+      first = out;
+    }
+    check(w, x, rows, tensor(Tools.kernels(), w, x, rows, false), 2 * Data.BF16);
+    float[] last = Arrays.copyOfRange(x, (rows - 1) * columns, rows * columns);
+    assertThat(tensor(Tools.kernels(), w, last, 1, true))
+        .as("the last row alone")
+        .isEqualTo(Arrays.copyOfRange(first, (rows - 1) * outputs, rows * outputs));
   }
 
   @Test

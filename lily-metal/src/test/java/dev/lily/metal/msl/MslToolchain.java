@@ -17,7 +17,20 @@ import java.util.stream.Stream;
 public final class MslToolchain {
   /** The kernels' source files, one per operation family, without {@code .metal}. */
   static final List<String> FAMILIES =
-      List.of("elementwise", "norm", "matmul", "delta_rule", "attention", "experts", "sampling");
+      List.of(
+          "elementwise",
+          "norm",
+          "matmul",
+          "matmul_tensor",
+          "delta_rule",
+          "attention",
+          "attention_tensor",
+          "experts",
+          "experts_tensor",
+          "sampling");
+
+  /** How sources are named that use Metal 4's tensor operations. */
+  private static final String TENSOR = "_tensor";
 
   private static final List<String> NAMES = List.of("clang++-19", "clang++-20", "clang++");
   private static final int LEAST_VERSION = 19;
@@ -63,6 +76,9 @@ public final class MslToolchain {
   public static String source(String family) {
     return "#line 1 \"common.metal\"\n"
         + resource("common")
+        + (family.endsWith(TENSOR)
+            ? "#line 1 \"common_tensor.metal\"\n" + resource("common_tensor")
+            : "")
         + "#line 1 \""
         + family
         + ".metal\"\n"
@@ -80,6 +96,7 @@ public final class MslToolchain {
 
   /** Runs the preprocessor over a source. */
   MslTranslator preprocess(String name, String source) {
+    boolean tensors = name.replace(".metal", "").endsWith(TENSOR);
     Path in = write(name + ".metal", source);
     Path out = work.resolve(name + ".ii");
     List<String> command =
@@ -93,7 +110,7 @@ public final class MslToolchain {
             "-nostdinc++",
             "-I",
             NATIVE.resolve("stubs").toString(),
-            "-D__METAL_VERSION__=310",
+            "-D__METAL_VERSION__=" + (tensors ? 400 : 310),
             in.toString(),
             "-o",
             out.toString());
@@ -101,12 +118,17 @@ public final class MslToolchain {
     if (!outcome.succeeded()) {
       throw new IllegalStateException(outcome.output());
     }
-    return new MslTranslator(read(out));
+    return new MslTranslator(read(out), tensors);
   }
 
   /** Type check; the output holds every complaint. */
   Outcome check(String name, String source) {
-    MslTranslator translator = preprocess(name, source);
+    MslTranslator translator;
+    try {
+      translator = preprocess(name, source);
+    } catch (IllegalStateException e) {
+      return new Outcome(1, e.getMessage());
+    }
     List<String> violations = translator.violations();
     if (!violations.isEmpty()) {
       return new Outcome(1, String.join("\n", violations));
@@ -194,6 +216,29 @@ public final class MslToolchain {
     require(run(command));
     write("lily-kernels.ptx", source.withThreadLimits(read(ptx)));
     return ptx;
+  }
+
+  /**
+   * Builds the library that runs the kernels on an NVIDIA GPU, through the interface of {@link
+   * #buildLibrary}. It loads {@code lily-kernels.cubin} or {@code .ptx} from its own folder when
+   * the first kernel runs.
+   */
+  public Path buildGpuLibrary() {
+    Path target = work.resolve("liblily-gpu.so");
+    List<String> link = new ArrayList<>(List.of(clang, "-x", "none", "-shared"));
+    link.addAll(List.of("-nostdlib++", "-o", target.toString()));
+    for (String family : FAMILIES) {
+      String table = preprocess(family, source(family)).toTable();
+      link.add(compile(write(family + ".table.cpp", table), List.of("-O1", "-w")));
+    }
+    link.add(
+        compile(
+            GPU.resolve("executor.cpp"),
+            List.of("-O2", "-Wall", "-Wextra", "-Werror", "-fno-exceptions", "-fno-rtti")));
+    link.add("-ldl");
+    link.add("-lpthread");
+    require(run(link));
+    return target;
   }
 
   record Unit(String name, String source) {}

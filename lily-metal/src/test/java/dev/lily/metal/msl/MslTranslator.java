@@ -74,10 +74,15 @@ final class MslTranslator {
   }
 
   private final String source;
+  private final boolean tensors;
   private final List<Kernel> kernels;
 
-  MslTranslator(String preprocessed) {
+  /**
+   * @param tensors whether the source has Metal 4's tensor operations
+   */
+  MslTranslator(String preprocessed, boolean tensors) {
     source = preprocessed;
+    this.tensors = tensors;
     kernels = findKernels(preprocessed);
   }
 
@@ -202,7 +207,9 @@ final class MslTranslator {
     body = threadgroupVariables(body);
     body = ATTRIBUTE.matcher(body).replaceAll("");
     body = body.replaceAll("\\bkernel\\s+void\\b", "static inline void");
-    return "#include \"metal_language.h\"\nnamespace metal::"
+    return "#include \"metal_language.h\"\n"
+        + (tensors ? "#include \"metal_tensor_operations.h\"\n" : "")
+        + "namespace metal::"
         + namespace
         + " {\nusing namespace metal;\n"
         + body

@@ -23,7 +23,7 @@ class SamplingKernelCpuRunTest {
   private static final int MAX_BIASES = 8;
 
   /** Sampling slots on the device and their twins. */
-  private static final class Slots {
+  static final class Slots {
     final int vocabulary;
     final int count;
     final int blocks;

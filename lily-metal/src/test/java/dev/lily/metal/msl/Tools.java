@@ -26,11 +26,14 @@ final class Tools {
   }
 
   static CpuKernels kernels() {
-    toolchain();
+    if (KernelLibraries.given().isEmpty()) {
+      toolchain();
+    }
     return Built.KERNELS;
   }
 
   private static final class Built {
-    static final CpuKernels KERNELS = CpuKernels.load(toolchain().buildLibrary());
+    static final CpuKernels KERNELS =
+        CpuKernels.load(KernelLibraries.given().orElseGet(() -> toolchain().buildLibrary()));
   }
 }

@@ -63,13 +63,13 @@ public record Traffic(long weights, long states, long cache, long other, long fl
       case "attention_prepare" -> attentionPrepare(d);
       case "attention_decode" -> attentionDecode(trace, d);
       case "attention_merge" -> attentionMerge(trace, d);
-      case "attention_prefill" -> attentionPrefill(trace, d);
+      case "attention_prefill", "attention_tensor" -> attentionPrefill(trace, d);
       case "experts_expand" -> expertsExpand(d);
       case "experts_contract" -> expertsContract(d);
       case "experts_route" -> other(d.groups()[0] * (d.parameter(0) + 2L * d.parameter(1)) * F32);
       case "experts_group" -> other((2L * d.parameter(2) + 2L * (d.parameter(0) + 1)) * F32);
-      case "experts_expand_tiles" -> expertsExpandTiles(d);
-      case "experts_contract_tiles" -> expertsContractTiles(d);
+      case "experts_expand_tiles", "experts_expand_tensor" -> expertsExpandTiles(d);
+      case "experts_contract_tiles", "experts_contract_tensor" -> expertsContractTiles(d);
       case "experts_combine" -> expertsCombine(d);
       case "sample_candidates" -> sampleCandidates(trace, d);
       case "sample_choose" -> other(d.groups()[0] * d.parameter(1) * F32);
