@@ -147,7 +147,13 @@ static inline void load_piece(device const bfloat* x, uint count, uint piece, bo
   }
 }
 
-static inline float4 codes_4(uint w) { return float4(float(w & 0xFu), float(w & 0xF0u), float(w & 0xF00u), float(w & 0xF000u)); }
+// Codes in the low bits of 2^23's mantissa are 2^23 more than themselves: two operations at full rate where a conversion
+// from an integer is slow. exponent: 2^23's bits, which the compiler must not know (see RowShape).
+constant constexpr float EXPONENT = 8388608.0f;
+static inline float4 codes_4(uint w, uint exponent) {
+  return float4(as_type<float>((w & 0xFu) | exponent), as_type<float>((w & 0xF0u) | exponent),
+                as_type<float>((w & 0xF00u) | exponent), as_type<float>((w & 0xF000u) | exponent)) - EXPONENT;
+}
 static inline float4 codes_8(uint w) {
   return float4(float(w & 0xFFu), float((w >> 8) & 0xFFu), float((w >> 16) & 0xFFu), float(w >> 24));
 }
@@ -161,16 +167,18 @@ struct Chunk {
 };
 
 // How rows lie in a matrix: chunks and groups of a row, chunks of a group and, if that is a power of two, its logarithm.
+// exponent: the bits of 2^23, in a register, where masking a code and adding it is one operation on some GPUs.
 struct RowShape {
   uint chunks;
   uint groups;
   uint per_group;
   uint shift;
+  uint exponent;
 };
 constant constexpr uint NO_SHIFT = 32;
 
 static inline RowShape row_shape(uint format, uint columns, uint group_size) {
-  RowShape shape = {0, 0, 1, 0};
+  RowShape shape = {0, 0, 1, 0, 0x4B000000u | columns >> 31};
   if (format != AFFINE_4 && format != AFFINE_8) return shape;
   shape.chunks = columns / CHUNK;
   shape.groups = columns / group_size;
@@ -204,16 +212,16 @@ static inline Chunk load_chunk(device const uint* codes, device const bfloat* sc
 // scale * sum(code x) + bias * sum(x), on top of acc. x: a chunk of staged activations, its second piece a plane further;
 // sum: theirs, unscaled.
 template <uint FORMAT>
-static inline float add_chunk(Chunk w, threadgroup const bfloat* x, uint plane, float sum, float acc) {
+static inline float add_chunk(Chunk w, uint exponent, threadgroup const bfloat* x, uint plane, float sum, float acc) {
   const uint4 low = *(threadgroup const uint4*)x, high = *(threadgroup const uint4*)(x + plane);
   const float4 x0 = float4(as_type<bfloat4>(low.xy)), x1 = float4(as_type<bfloat4>(low.zw));
   const float4 x2 = float4(as_type<bfloat4>(high.xy)), x3 = float4(as_type<bfloat4>(high.zw));
   float4 q;
   if (FORMAT == AFFINE_4) {
-    q = codes_4(w.codes.x) * x0;
-    q = fma(codes_4(w.codes.x >> 16), x1, q);
-    q = fma(codes_4(w.codes.y), x2, q);
-    q = fma(codes_4(w.codes.y >> 16), x3, q);
+    q = codes_4(w.codes.x, exponent) * x0;
+    q = fma(codes_4(w.codes.x >> 16, exponent), x1, q);
+    q = fma(codes_4(w.codes.y, exponent), x2, q);
+    q = fma(codes_4(w.codes.y >> 16, exponent), x3, q);
   } else {
     q = codes_8(w.codes.x) * x0;
     q = fma(codes_8(w.codes.y), x1, q);
@@ -259,7 +267,8 @@ static inline void matvec_block(device const uint* codes, device const bfloat* s
       for (uint r = 0; r < ROWS; r++) {
         const float sum = sums[(r * x_stride + c) / CHUNK];
         for (uint o = 0; o < OUTPUTS; o++)
-          acc[o * ROWS + r] = add_chunk<FORMAT>(w[o], x + r * x_stride + c / 2, plane, sum, acc[o * ROWS + r]);
+          acc[o * ROWS + r] =
+              add_chunk<FORMAT>(w[o], shape.exponent, x + r * x_stride + c / 2, plane, sum, acc[o * ROWS + r]);
       }
     } else {
       for (uint r = 0; r < ROWS; r++)

@@ -94,8 +94,8 @@ static inline void expand(device const uint* gate_codes, device const bfloat* ga
         load_chunks<FORMAT, OUTPUTS>(up_codes, up_scales, up_biases, shape, up_rows, chunk + SIMD, next_up);
       }
       for (uint o = 0; o < OUTPUTS; o++) {
-        gate[o] = add_chunk<FORMAT>(g[o], x + chunk * PIECE, plane, sums[chunk], gate[o]);
-        up[o] = add_chunk<FORMAT>(u[o], x + chunk * PIECE, plane, sums[chunk], up[o]);
+        gate[o] = add_chunk<FORMAT>(g[o], shape.exponent, x + chunk * PIECE, plane, sums[chunk], gate[o]);
+        up[o] = add_chunk<FORMAT>(u[o], shape.exponent, x + chunk * PIECE, plane, sums[chunk], up[o]);
       }
     }
   } else {
@@ -258,7 +258,7 @@ static inline void load_experts(device const uint* codes, device const bfloat* s
           if (IS_AFFINE && chunk >= shape.chunks) continue;                                                     \
           for (uint o = 0; o < OUTPUTS; o++) {                                                                  \
             const float part =                                                                                  \
-                IS_AFFINE ? add_chunk<FORMAT>(w[i * OUTPUTS + o], xs + at + chunk * PIECE, padded / 2,          \
+                IS_AFFINE ? add_chunk<FORMAT>(w[i * OUTPUTS + o], shape.exponent, xs + at + chunk * PIECE, padded / 2, \
                                               sums[at / CHUNK + chunk], 0.0f)                                   \
                           : add_dense<FORMAT>(codes, ulong(expert_base) + rows[o], chunk * CHUNK, p.intermediate, \
                                               xs + at + chunk * PIECE, padded / 2, 0.0f);                       \
