@@ -78,7 +78,7 @@ final class MatmulRoute {
     }
 
     boolean exists(WeightFormat format, boolean hasTensorOperations) {
-      return this != TENSOR || hasTensorOperations && format.isAffine();
+      return this != TENSOR || (hasTensorOperations && format.isAffine());
     }
 
     String kernel(WeightFormat format, ElementType out) {

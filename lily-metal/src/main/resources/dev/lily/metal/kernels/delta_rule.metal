@@ -79,28 +79,23 @@ static inline void store_columns(thread const float* s, uint j0, uint value_dim,
     store_keys<KEYS>(s + c * KEYS, j0 + c < value_dim ? key_dim : 0u, lane, state + (j0 + c) * key_dim);
 }
 
-// Four columns of the state, a lane's keys of them. Returns the outputs. The columns' sums are taken together: one alone
-// would wait for its lanes, step by step.
+// One column of the state, a lane's keys of it. Returns the output.
 template <uint KEYS>
-static inline float4 advance(thread float* s, thread const float* q, thread const float* k, float4 v, float decay,
-                             float beta) {
-  float4 read = float4(0.0f), o = float4(0.0f);
-  for (uint i = 0; i < KEYS; i++)
-    for (uint c = 0; c < COLUMNS; c++) {
-      s[c * KEYS + i] *= decay;
-      read[c] = fma(s[c * KEYS + i], k[i], read[c]);
-    }
-  const float4 d = beta * (v - simd_sum(read));
-  for (uint i = 0; i < KEYS; i++)
-    for (uint c = 0; c < COLUMNS; c++) {
-      s[c * KEYS + i] = fma(k[i], d[c], s[c * KEYS + i]);
-      o[c] = fma(s[c * KEYS + i], q[i], o[c]);
-    }
+static inline float advance(thread float* s, thread const float* q, thread const float* k, float v, float decay,
+                            float beta) {
+  float read = 0.0f;
+  for (uint i = 0; i < KEYS; i++) {
+    s[i] *= decay;
+    read = fma(s[i], k[i], read);
+  }
+  const float d = beta * (v - simd_sum(read));
+  float o = 0.0f;
+  for (uint i = 0; i < KEYS; i++) {
+    s[i] = fma(k[i], d, s[i]);
+    o = fma(s[i], q[i], o);
+  }
   return simd_sum(o);
 }
-
-// The lane's own one of four columns; lanes past the fourth have none.
-static inline float own_column(float4 o, uint lane) { return lane == 0 ? o.x : lane == 1 ? o.y : lane == 2 ? o.z : o.w; }
 
 // Decode: convolution, gates, one step and the gated norm of one row of each sequence. The state is read once and
 // written once. qkv [rows, channels], z [rows, value_heads * value_dim], a, b [rows, value_heads]: bf16; conv [channels,
@@ -162,10 +157,11 @@ static inline float own_column(float4 o, uint lane) { return lane == 0 ? o.x : l
       for (uint i = 0; i < COLUMNS * KEYS; i++) s[i] = next[i];                                                 \
       const uint j1 = j0 + STEP_SIMDGROUPS * COLUMNS;                                                           \
       if (j1 < p.value_dim) load_columns<KEYS>(mine, j1, p.value_dim, p.key_dim, lane, next);                   \
-      float4 v;                                                                                                 \
-      for (uint c = 0; c < COLUMNS; c++) v[c] = j0 + c < p.value_dim ? vectors[2 * p.key_dim + j0 + c] : 0.0f;  \
-      const float4 o = advance<KEYS>(s, q, k, v, decay, beta);                                                  \
-      if (lane < COLUMNS && j0 + lane < p.value_dim) outputs[j0 + lane] = own_column(o, lane);                  \
+      for (uint c = 0; c < COLUMNS; c++) {                                                                      \
+        const float v = j0 + c < p.value_dim ? vectors[2 * p.key_dim + j0 + c] : 0.0f;                          \
+        const float o = advance<KEYS>(s + c * KEYS, q, k, v, decay, beta);                                      \
+        if (lane == 0 && j0 + c < p.value_dim) outputs[j0 + c] = o;                                             \
+      }                                                                                                         \
       store_columns<KEYS>(s, j0, p.value_dim, p.key_dim, lane, mine);                                           \
     }                                                                                                           \
     threadgroup_barrier(mem_flags::mem_threadgroup);                                                            \
@@ -242,7 +238,7 @@ template <uint KEYS>
 struct ScanRow {
   float q[KEYS];
   float k[KEYS];
-  float4 v;
+  float v[COLUMNS];
   float decay;
   float beta;
 };
@@ -282,9 +278,11 @@ static inline void load_scan_row(device const float* mixed, device const float* 
     for (uint r = first_row; r < end; r++) {                                                                    \
       row = next;                                                                                               \
       if (r + 1 < end) load_scan_row<KEYS>(mixed, gates, p, r + 1, key_head, head, j0, channels, lane, next);   \
-      const float4 o = advance<KEYS>(s, row.q, row.k, row.v, row.decay, row.beta);                              \
-      if (lane < COLUMNS && j0 + lane < p.value_dim)                                                            \
-        outputs[(ulong(r) * p.value_heads + head) * p.value_dim + j0 + lane] = own_column(o, lane);             \
+      for (uint c = 0; c < COLUMNS; c++) {                                                                      \
+        const float o = advance<KEYS>(s + c * KEYS, row.q, row.k, row.v[c], row.decay, row.beta);               \
+        if (lane == 0 && j0 + c < p.value_dim)                                                                  \
+          outputs[(ulong(r) * p.value_heads + head) * p.value_dim + j0 + c] = o;                                \
+      }                                                                                                         \
     }                                                                                                           \
     store_columns<KEYS>(s, j0, p.value_dim, p.key_dim, lane, mine);                                             \
   }

@@ -82,11 +82,12 @@ final class MslGpuSource {
   }
 
   /**
-   * Decode kernels live by the loads in flight: several threadgroups must fit side by side. Those of
-   * attention have many in flight themselves.
+   * Decode kernels live by the loads in flight: several threadgroups must fit side by side. Those
+   * of attention have many in flight themselves.
    */
   private static String residents(String kernel, int maxThreads) {
-    int count = kernel.startsWith("attention_decode") ? 2 : maxThreads == 256 ? 4 : 1024 / maxThreads;
+    int count =
+        kernel.startsWith("attention_decode") ? 2 : maxThreads == 256 ? 4 : 1024 / maxThreads;
     return maxThreads < 256 || count < 2 ? "" : "\n.minnctapersm " + count;
   }
 
