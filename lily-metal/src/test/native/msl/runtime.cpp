@@ -3,7 +3,8 @@
 // so a kernel that lacks a barrier gives another answer in another order.
 //
 // The kernels are compiled with clang's load and store tracing: each access calls back here and is checked against
-// the buffers, the threadgroup's memory and the fiber's stack before it happens.
+// the buffers, the threadgroup's memory and the fiber's stack before it happens. A second build without the tracing
+// (LILY_UNTRACED) serves long runs.
 #include "runtime.h"
 
 #include <link.h>
@@ -32,6 +33,11 @@ constexpr size_t kThreadgroupBytes = 32 << 10;  // what Apple GPUs have
 constexpr uint32_t kMaxVariables = 256;
 constexpr size_t kIsolation = size_t(1) << 30;  // distance between two isolated buffers
 constexpr uint64_t kGrain = 2;                  // bytes of one entry of the shadow memory: the smallest element
+#ifdef LILY_UNTRACED
+constexpr bool kTraced = false;  // the kernels are compiled without tracing
+#else
+constexpr bool kTraced = true;
+#endif
 
 enum class State : uint8_t { kRunning, kAtSimdgroup, kAtThreadgroup, kDone };
 
@@ -188,7 +194,8 @@ void fiber_main() {
 }
 
 void prepare(Fiber &fiber) {
-  char *top = run.stacks + (fiber.index + 1) * kStackBytes;
+  // Staggered, or the tops of all stacks would compete for the same lines of the cache.
+  char *top = run.stacks + (fiber.index + 1) * kStackBytes - fiber.index % 64 * 320;
   void **sp = (void **)top;
 #if defined(__x86_64__)
   *--sp = nullptr;  // keeps the stack aligned as after a call
@@ -276,7 +283,7 @@ bool run_simdgroup(uint32_t sg, std::vector<uint32_t> &order) {
 
 void run_group(std::vector<uint32_t> &outer, std::vector<uint32_t> &inner) {
   memset(run.threadgroup_memory, 0xFF, kThreadgroupBytes);
-  memset(run.shadow, 0, kThreadgroupBytes / kGrain * sizeof(Shadow));
+  if (kTraced) memset(run.shadow, 0, kThreadgroupBytes / kGrain * sizeof(Shadow));
   memset(run.variables, 0, sizeof run.variables);
   run.threadgroup_used = run.block_bytes;
   run.clock = 1;
@@ -499,7 +506,9 @@ void *threadgroup_variable(int id, size_t bytes, size_t alignment) {
 }
 void *threadgroup_block(int) { return run.threadgroup_memory; }
 
-void check(const void *address, uint bytes, int access) { check_access((uintptr_t)address, bytes, access); }
+void check(const void *address, uint bytes, int access) {
+  if (kTraced) check_access((uintptr_t)address, bytes, access);
+}
 
 void wait_threadgroup(int line) {
   run.current->line = line;
@@ -594,8 +603,9 @@ extern "C" int lily_run_kernel(const char *name, void *const *buffers, const uin
     to.access = b.access;
     to.address = (char *)buffers[i];
     const size_t grains = (size_t)((buffer_bytes[i] + kGrain - 1) / kGrain);
-    to.touched.assign(flags & LILY_NO_TRACKING ? 0 : grains, 0);
-    const bool races = (flags & LILY_ISOLATE_BUFFERS) && !(flags & LILY_NO_TRACKING);
+    const bool tracks = kTraced && !(flags & LILY_NO_TRACKING);
+    to.touched.assign(tracks ? grains : 0, 0);
+    const bool races = tracks && (flags & LILY_ISOLATE_BUFFERS);
     to.writer.assign(races ? grains : 0, 0);
     to.reader.assign(races ? grains : 0, 0);
   }

@@ -8,7 +8,7 @@
 
 enum { STATUS_RECORDING = 0, STATUS_COMMITTED = 2, STATUS_SCHEDULED = 3, STATUS_COMPLETED = 4, STATUS_ERROR = 5 };
 enum { ERROR_INTERNAL = 1, ERROR_PAGE_FAULT = 3 };
-enum { NUM_THREADGROUP_INDICES = 31, MAX_BYTES = 4096, MAX_RESIDENCY_SETS = 32, BLOCK_BYTES = 1 << 16 };
+enum { NUM_THREADGROUP_INDICES = 31, MAX_BYTES = 4096, MAX_RESIDENCY_SETS = 32, BLOCK_BYTES = 1 << 16, CONSTANT_ALIGNMENT = 256 };
 
 struct binding {
   DoubleBuffer *buffer; /* or */
@@ -172,6 +172,11 @@ static struct command *append(DoubleCommandBuffer *commands, enum command_type t
               wanted->alignment);
     return false;
   }
+  if (bound->buffer && wanted->kind == LILY_CONSTANT && bound->offset % CONSTANT_ALIGNMENT) {
+    violation("%s: offset %lu at index %u (%s), a constant, is no multiple of %u", kernel->name, bound->offset, index,
+              wanted->name, CONSTANT_ALIGNMENT);
+    return false;
+  }
   if (bound->buffer && !bound->buffer->writable && (wanted->access & LILY_WRITE)) {
     violation("%s: index %u (%s) is written, but wraps read-only memory", kernel->name, index, wanted->name);
     return false;
@@ -263,6 +268,11 @@ static void touch(struct ranges *ranges, const struct binding *bound, const stru
   for (uint64_t i = 0; i < size; i++) ranges_add(ranges, base + touched[i].begin, base + touched[i].end);
 }
 
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size) {
+  for (size_t i = 0; i < size; i++) hash = (hash ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3;
+  return hash;
+}
+
 @implementation DoubleCommandBuffer
 - (id)initWithQueue:(DoubleCommandQueue *)parent {
   queue = [parent retain];
@@ -350,11 +360,36 @@ static void touch(struct ranges *ranges, const struct binding *bound, const stru
   if (track) hazards_dispatch(hazards, kernel->name, &reads, &writes);
   return true;
 }
+/* Kernels, grids, barriers, where buffers start and what constants hold: equal for equal work. */
+- (void)digest {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (struct command *c = first; c; c = c->next) {
+    hash = hash_bytes(hash, &c->type, sizeof c->type);
+    if (c->type != DISPATCH) continue;
+    const struct lily_kernel_info *kernel = c->pipeline->kernel;
+    hash = hash_bytes(hash, kernel->name, strlen(kernel->name));
+    hash = hash_bytes(hash, &c->groups, sizeof c->groups);
+    hash = hash_bytes(hash, &c->threads, sizeof c->threads);
+    hash = hash_bytes(hash, &c->threadgroup_bytes, sizeof c->threadgroup_bytes);
+    for (uint32_t i = 0; i < kernel->num_buffers; i++) {
+      const struct binding *bound = &c->bindings[i];
+      const char *address = bound->buffer ? bound->buffer->memory + bound->offset : bound->bytes;
+      if (kernel->buffers[i].kind == LILY_CONSTANT) {
+        hash = hash_bytes(hash, address, kernel->buffers[i].element_size);
+      } else {
+        hash = hash_bytes(hash, &address, sizeof address);
+      }
+    }
+  }
+  count(COUNT_DIGEST, (long)hash - count(COUNT_DIGEST, 0));
+}
+
 - (void)trace:(struct command *)command {
   const struct lily_kernel_info *kernel = command->pipeline->kernel;
   long ids[LILY_MAX_BUFFERS];
   for (uint32_t i = 0; i < kernel->num_buffers; i++) {
     DoubleBuffer *buffer = command->bindings[i].buffer;
+    if (kernel->buffers[i].kind == LILY_CONSTANT) continue; /* its bytes are traced, wherever they lie */
     if (buffer && is_alive(buffer, kernel->name)) ids[i] = trace_buffer(buffer->memory, buffer->length);
   }
   uint64_t groups[3] = {command->groups.width, command->groups.height, command->groups.depth};
@@ -363,10 +398,11 @@ static void touch(struct ranges *ranges, const struct binding *bound, const stru
   trace_dispatch(kernel->name, groups, threads, command->threadgroup_bytes);
   for (uint32_t i = 0; i < kernel->num_buffers; i++) {
     struct binding *bound = &command->bindings[i];
-    if (bound->buffer) {
-      trace_bound(ids[i], bound->offset);
+    if (kernel->buffers[i].kind == LILY_CONSTANT) {
+      trace_bytes(bound->buffer ? bound->buffer->memory + bound->offset : bound->bytes,
+                  kernel->buffers[i].element_size);
     } else {
-      trace_bytes(bound->bytes, bound->length);
+      trace_bound(ids[i], bound->offset);
     }
   }
   trace_end();
@@ -382,6 +418,7 @@ static void touch(struct ranges *ranges, const struct binding *bound, const stru
         if (c->dispatch_type == 1) {
           hazards = &state;
           hazards_begin(hazards);
+          if (setting(SET_MUTATE)) hazards_mutate(hazards);
         }
         break;
       case BARRIER: {
@@ -412,7 +449,7 @@ static void touch(struct ranges *ranges, const struct binding *bound, const stru
     error = [[NSError withFailure:failure] retain];
   } else if (invalid) {
     [self failWithCode:ERROR_INTERNAL text:"the validation layer refused a command"];
-  } else if ([self runCommands]) {
+  } else if ([self digest], [self runCommands]) {
     status = STATUS_COMPLETED;
   } else {
     [self failWithCode:ERROR_INTERNAL text:"the double could not run a command"];

@@ -27,13 +27,16 @@ static const struct {
     [SET_TRACK] = {"track", 1},
     [SET_ORDER] = {"order", LILY_ORDER_ASCENDING},
     [SET_DROP_BARRIER] = {"dropBarrier", -1},
+    [SET_MUTATE] = {"mutate", 0},
 };
 static long settings[NUM_SETTINGS];
 
 static const char *const COUNTERS[NUM_COUNTERS] = {
     [COUNT_LIVE] = "live",           [COUNT_MESSAGES] = "messages", [COUNT_ALLOCATED] = "allocated",
     [COUNT_DISPATCHES] = "dispatches", [COUNT_BARRIERS] = "barriers", [COUNT_COMMITS] = "commits",
-    [COUNT_VIOLATIONS] = "violations",
+    [COUNT_VIOLATIONS] = "violations", [COUNT_DIGEST] = "digest",
+    [COUNT_RESIDENT] = "resident",
+    [COUNT_MUTANTS] = "mutants",
 };
 static long counters[NUM_COUNTERS];
 

@@ -121,15 +121,23 @@ static bool is_writable(const void *address) {
   }
   violation("removeAllocation: of a buffer that the residency set does not have");
 }
+- (void)countResident:(long)sign {
+  if (requested) count(COUNT_RESIDENT, sign * (long)committed_bytes);
+}
 - (void)commit {
+  [self countResident:-1];
   committed_bytes = 0;
   for (NSUInteger i = 0; i < buffers->size; i++) committed_bytes += ((DoubleBuffer *)buffers->items[i])->length;
+  [self countResident:1];
 }
 - (void)requestResidency {
+  [self countResident:-1];
   requested = true;
+  [self countResident:1];
 }
 - (void)endResidency {
   if (!requested) violation("endResidency without requestResidency");
+  [self countResident:-1];
   requested = false;
 }
 - (uint64_t)allocatedSize {

@@ -65,6 +65,7 @@ enum setting {
   SET_TRACK,        /* 0: no hazard check */
   SET_ORDER,        /* lily_run_flags for every kernel */
   SET_DROP_BARRIER, /* number of the one barrier that is left out, counted from 0 since the reset; -1: none */
+  SET_MUTATE,       /* 1: for every barrier, notes whether the check would not miss it; see hazards_mutate */
   NUM_SETTINGS
 };
 
@@ -75,7 +76,10 @@ enum counter {
   COUNT_DISPATCHES, /* run */
   COUNT_BARRIERS,   /* reached, dropped ones included */
   COUNT_COMMITS,
+  COUNT_RESIDENT,   /* bytes of sets whose residency is requested */
   COUNT_VIOLATIONS,
+  COUNT_MUTANTS,    /* barriers that were left out in turn, see hazards_mutate */
+  COUNT_DIGEST,     /* no count: a hash of the commands of the last command buffer that ran */
   NUM_COUNTERS
 };
 
@@ -127,12 +131,25 @@ struct hazards {
   struct footprint before, now; /* of the segments before and after the last barrier */
   bool barrier_needed;
   long barrier;                 /* number of the last barrier; -1 at the encoder's start */
+  bool quiet, violated;         /* quiet: a hazard is not reported, only remembered */
+  struct trace *trace;          /* what happened, if barriers are to be mutated; else NULL */
+};
+
+/* A dispatch with what it touched, or a barrier (no kernel). */
+struct trace {
+  const char *kernel;
+  struct ranges reads, writes;
+  long barrier;
+  struct trace *next;
 };
 
 void hazards_begin(struct hazards *h);
 void hazards_barrier(struct hazards *h, long number);
 void hazards_dispatch(struct hazards *h, const char *kernel, const struct ranges *reads, const struct ranges *writes);
 void hazards_end(struct hazards *h);
+
+/* From now on remembers what happens, and at the end runs the check again without each of the barriers. */
+void hazards_mutate(struct hazards *h);
 
 void ranges_add(struct ranges *r, uint64_t begin, uint64_t end);
 void ranges_clear(struct ranges *r);

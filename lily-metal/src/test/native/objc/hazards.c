@@ -90,13 +90,22 @@ void hazards_begin(struct hazards *h) {
 }
 
 static void judge_barrier(const struct hazards *h) {
-  if (h->barrier >= 0 && !h->barrier_needed) {
+  if (!h->quiet && h->barrier >= 0 && !h->barrier_needed) {
     note("barrier %ld orders nothing: before it {%s}, after it {%s}", h->barrier,
          h->before.writers ? h->before.writers : "", h->now.writers ? h->now.writers : "");
   }
 }
 
+static struct trace *trace(struct hazards *h, const char *kernel) {
+  struct trace *last = h->trace;
+  while (last->next) last = last->next;
+  struct trace *entry = last->next = calloc(1, sizeof *entry);
+  entry->kernel = kernel;
+  return entry;
+}
+
 void hazards_barrier(struct hazards *h, long number) {
+  if (h->trace) trace(h, NULL)->barrier = number;
   judge_barrier(h);
   footprint_free(&h->before);
   h->before = h->now;
@@ -105,14 +114,26 @@ void hazards_barrier(struct hazards *h, long number) {
   h->barrier = number;
 }
 
+static void hazard(struct hazards *h, const char *kernel, const char *does, uint64_t at, const char *others,
+                   const char *did) {
+  h->violated = true;
+  if (h->quiet) return;
+  violation("hazard: %s %s 0x%lx, which one of {%s} %s; a barrier is missing", kernel, does, at, others, did);
+}
+
 void hazards_dispatch(struct hazards *h, const char *kernel, const struct ranges *reads, const struct ranges *writes) {
   uint64_t at;
   if ((at = overlap(&h->now.writes, reads))) {
-    violation("hazard: %s reads 0x%lx, which one of {%s} writes; a barrier is missing", kernel, at, h->now.writers);
+    hazard(h, kernel, "reads", at, h->now.writers, "writes");
   } else if ((at = overlap(&h->now.writes, writes))) {
-    violation("hazard: %s writes 0x%lx, which one of {%s} writes; a barrier is missing", kernel, at, h->now.writers);
+    hazard(h, kernel, "writes", at, h->now.writers, "writes");
   } else if ((at = overlap(&h->now.reads, writes))) {
-    violation("hazard: %s writes 0x%lx, which one of {%s} reads; a barrier is missing", kernel, at, h->now.readers);
+    hazard(h, kernel, "writes", at, h->now.readers, "reads");
+  }
+  if (h->trace) {
+    struct trace *entry = trace(h, kernel);
+    merge(&entry->reads, reads);
+    merge(&entry->writes, writes);
   }
   h->barrier_needed |= conflicts(&h->before, reads, writes);
   merge(&h->now.reads, reads);
@@ -121,8 +142,43 @@ void hazards_dispatch(struct hazards *h, const char *kernel, const struct ranges
   if (writes->size) append(&h->now.writers, kernel);
 }
 
+void hazards_mutate(struct hazards *h) { h->trace = calloc(1, sizeof *h->trace); }
+
+/* Whether the check finds a hazard in what was traced when one barrier is left out. */
+static bool misses(const struct trace *first, const struct trace *dropped) {
+  struct hazards mutant;
+  hazards_begin(&mutant);
+  mutant.quiet = true;
+  for (const struct trace *t = first->next; t && !mutant.violated; t = t->next) {
+    if (t->kernel) {
+      hazards_dispatch(&mutant, t->kernel, &t->reads, &t->writes);
+    } else if (t != dropped) {
+      hazards_barrier(&mutant, t->barrier);
+    }
+  }
+  bool violated = mutant.violated;
+  hazards_end(&mutant);
+  return violated;
+}
+
+static void mutate(struct trace *first) {
+  for (struct trace *t = first->next; t; t = t->next) {
+    if (t->kernel) continue;
+    count(COUNT_MUTANTS, 1);
+    if (!misses(first, t)) note("barrier %ld can be left out unnoticed", t->barrier);
+  }
+  for (struct trace *t = first, *next; t; t = next) {
+    next = t->next;
+    ranges_free(&t->reads);
+    ranges_free(&t->writes);
+    free(t);
+  }
+}
+
 void hazards_end(struct hazards *h) {
   judge_barrier(h);
   footprint_free(&h->before);
   footprint_free(&h->now);
+  if (h->trace) mutate(h->trace);
+  h->trace = NULL;
 }

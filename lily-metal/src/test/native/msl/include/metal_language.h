@@ -138,6 +138,12 @@ template <class T> inline const T* all(T v, int line) {
   return (const T*)exchange(&v, sizeof v, line);
 }
 template <class T> constexpr bool is_simd_type = sizeof(typename shape<T>::element) <= 4;
+// Where all lanes must arrive, though no value passes between them: checked in the traced build.
+inline void arrive(int line) {
+#ifndef LILY_UNTRACED
+  exchange(&line, sizeof line, line);
+#endif
+}
 }  // namespace shim
 
 // ---- scalar and vector functions
@@ -312,7 +318,7 @@ template <class T, int Columns, int Rows> inline simdgroup_matrix<T, Columns, Ro
   template <class T>                                                                                           \
   inline void simdgroup_load(simdgroup_matrix<T, 8, 8>& m, const SPACE T* p, ulong stride = 8, ulong2 origin = 0, \
                              bool transpose = false, int line = __builtin_LINE()) {                              \
-    shim::exchange(&line, sizeof line, line);                                                                  \
+    shim::arrive(line);                                                                                        \
     const uint r = shim::fragment_row(), c = shim::fragment_column();                                          \
     for (uint i = 0; i < 2; i++)                                                                               \
       m.e[i] = transpose ? p[(origin.y + c + i) * stride + origin.x + r] : p[(origin.y + r) * stride + origin.x + c + i]; \
@@ -320,7 +326,7 @@ template <class T, int Columns, int Rows> inline simdgroup_matrix<T, Columns, Ro
   template <class T>                                                                                           \
   inline void simdgroup_store(simdgroup_matrix<T, 8, 8> m, SPACE T* p, ulong stride = 8, ulong2 origin = 0,      \
                               bool transpose = false, int line = __builtin_LINE()) {                             \
-    shim::exchange(&line, sizeof line, line);                                                                  \
+    shim::arrive(line);                                                                                        \
     const uint r = shim::fragment_row(), c = shim::fragment_column();                                          \
     for (uint i = 0; i < 2; i++) {                                                                             \
       if (transpose) {                                                                                         \

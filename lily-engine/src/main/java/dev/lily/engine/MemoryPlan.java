@@ -3,7 +3,8 @@ package dev.lily.engine;
 /**
  * Bytes the engine takes, made before anything is allocated.
  *
- * @param weightBytes mapped weights (file-backed; the system may drop and reread them)
+ * @param weightBytes mapped weights as the device counts them (file-backed; the system may drop and
+ *     reread them)
  * @param kvCacheBytes the page pool
  * @param kvBytesPerToken of one sequence
  * @param stateBytes recurrent and sampling slots

@@ -92,10 +92,10 @@ record MemoryPlanner(
     return Qwen35Moe.layout(config, PAGE_TOKENS, pages, sessions, sessions, vocabulary);
   }
 
-  private static String refusal(MemoryPlan plan) {
+  private String refusal(MemoryPlan plan) {
     return ("The model needs %s (weights %s, %s for one session of %d tokens, states %s, scratch %s),"
             + " but only %s may be used. Lower lily.context-length or lily.max-sessions, raise"
-            + " lily.memory-limit, or use a machine with more memory.")
+            + " lily.memory-limit, or %s.")
         .formatted(
             StartupSummary.bytes(plan.totalBytes()),
             StartupSummary.bytes(plan.weightBytes()),
@@ -103,6 +103,7 @@ record MemoryPlanner(
             plan.contextLength(),
             StartupSummary.bytes(plan.stateBytes()),
             StartupSummary.bytes(plan.scratchBytes()),
-            StartupSummary.bytes(plan.budgetBytes()));
+            StartupSummary.bytes(plan.budgetBytes()),
+            backend.memoryRemedy(plan.totalBytes()));
   }
 }

@@ -1,6 +1,7 @@
 package dev.lily.engine;
 
 import dev.lily.engine.backend.Backend;
+import dev.lily.engine.backend.BackendException;
 import dev.lily.engine.backend.BackendSelector;
 import dev.lily.engine.chat.ChatTemplate;
 import dev.lily.engine.checkpoint.Checkpoint;
@@ -11,6 +12,7 @@ import dev.lily.engine.model.qwen35moe.Qwen35Moe;
 import dev.lily.engine.sampling.SamplingOptions;
 import dev.lily.engine.tokenizer.Tokenizer;
 import java.io.IOException;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
@@ -73,17 +75,10 @@ public final class ModelLoader {
           "The tokenizer has %d tokens, but the model only %d (vocab_size). Do the files belong together?"
               .formatted(tokenizer.vocabularySize(), config.vocabSize()));
     }
-    BackendSelector.Selection selection = BackendSelector.select(options.backend());
-    Backend backend = selection.provider().open(options.backendOptions());
+    Chosen chosen = open(options, config, checkpoint, tokenizer.vocabularySize());
+    Backend backend = chosen.backend;
     opened.push(backend);
-    MemoryPlanner.Sizes sizes =
-        new MemoryPlanner(
-                config,
-                backend,
-                options,
-                Qwen35Moe.weightBytes(checkpoint),
-                tokenizer.vocabularySize())
-            .plan();
+    MemoryPlanner.Sizes sizes = chosen.sizes;
     Qwen35Moe model = Qwen35Moe.open(config, checkpoint, backend, sizes.layout(), sizes.limits());
     opened.push(model);
 
@@ -97,12 +92,12 @@ public final class ModelLoader {
                 .orElse("model"),
             Qwen35Config.MODEL_TYPE,
             model.parameters(),
-            plan.weightBytes(),
+            Qwen35Moe.weightBytes(checkpoint),
             plan.contextLength(),
             backend.id(),
             backend.device().name(),
             backend.device().detail(),
-            selection.reason(),
+            chosen.selection.reason(),
             notes);
     report(info, plan);
     opened.pop();
@@ -115,6 +110,53 @@ public final class ModelLoader {
         info,
         plan,
         List.copyOf(opened.reversed()));
+  }
+
+  private record Chosen(
+      BackendSelector.Selection selection, Backend backend, MemoryPlanner.Sizes sizes) {}
+
+  /**
+   * Opens the first back end that the model fits. One that the user named is not passed over; why
+   * another one was is logged and part of the reason.
+   */
+  private static Chosen open(
+      EngineOptions options, Qwen35Config config, Checkpoint checkpoint, int vocabulary) {
+    BackendSelector.Selection selection = BackendSelector.select(options.backend());
+    while (true) {
+      try {
+        return open(selection, options, config, checkpoint, vocabulary);
+      } catch (BackendException | ModelDoesNotFitException e) {
+        String why = String.valueOf(e.getMessage()).lines().findFirst().orElse("");
+        Optional<BackendSelector.Selection> next = selection.next(why);
+        if (next.isEmpty()) {
+          throw e;
+        }
+        log.warn(
+            "Back end {} is passed over for {}, which is slower: {}",
+            selection.provider().id(),
+            next.get().provider().id(),
+            e.getMessage());
+        selection = next.get();
+      }
+    }
+  }
+
+  private static Chosen open(
+      BackendSelector.Selection selection,
+      EngineOptions options,
+      Qwen35Config config,
+      Checkpoint checkpoint,
+      int vocabulary) {
+    Backend backend = selection.provider().open(options.backendOptions());
+    try {
+      long files = checkpoint.mappings().stream().mapToLong(MemorySegment::byteSize).sum();
+      long weightBytes = backend.weightBytes(Qwen35Moe.weightBytes(checkpoint), files);
+      MemoryPlanner planner = new MemoryPlanner(config, backend, options, weightBytes, vocabulary);
+      return new Chosen(selection, backend, planner.plan());
+    } catch (RuntimeException | Error e) {
+      closeAll(new ArrayDeque<>(List.of(backend)), e);
+      throw e;
+    }
   }
 
   private static Path configFile(Checkpoint checkpoint) {

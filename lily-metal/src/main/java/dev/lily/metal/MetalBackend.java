@@ -2,6 +2,7 @@ package dev.lily.metal;
 
 import dev.lily.engine.backend.Backend;
 import dev.lily.engine.backend.BackendException;
+import dev.lily.engine.backend.BackendOptions;
 import dev.lily.engine.backend.ComputePass;
 import dev.lily.engine.backend.DeviceInfo;
 import dev.lily.engine.backend.DeviceState;
@@ -9,6 +10,7 @@ import dev.lily.engine.backend.Matrix;
 import dev.lily.engine.backend.MatrixSource;
 import dev.lily.engine.backend.ModelShape;
 import dev.lily.engine.backend.PassLimits;
+import dev.lily.engine.backend.PendingPass;
 import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.backend.StateLayout;
 import dev.lily.engine.backend.Tensor;
@@ -23,8 +25,8 @@ import dev.lily.metal.kernel.MatrixLoader;
 import dev.lily.metal.kernel.MetalKernels;
 import dev.lily.metal.kernel.MetalTensor;
 import dev.lily.metal.kernel.TensorOperations;
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
 
 /**
  * An Apple GPU. Weights stay in the checkpoint's mapping where their alignment allows it;
@@ -35,22 +37,22 @@ final class MetalBackend implements Backend {
   private static final long MEBIBYTE = 1 << 20;
 
   private final MetalDevice device;
-  private final Arena arena = Arena.ofShared();
   private final CommandQueue queue;
   private final DeviceMemory memory;
   private final MatrixLoader loader;
   private final MetalKernels kernels;
   private final DeviceInfo info;
+  private final WorkBudget budget;
 
-  private MetalBackend(MetalDevice device) {
+  private MetalBackend(MetalDevice device, BackendOptions options) {
     this.device = device;
+    budget = new WorkBudget(options.gpuTime());
     KernelLibrary library = KernelLibrary.compile(device, TensorOperations.ofProperty());
-    queue = device.queue(MAX_PASSES);
+    queue = device.queue(MAX_PASSES * PassCommands.MAX_OPEN);
     memory = new DeviceMemory(device, queue);
     loader = new MatrixLoader(memory);
     kernels =
-        MetalKernels.of(
-            library, new KernelEncoder(arena), memory, loader, device.maxThreadgroupBytes());
+        MetalKernels.of(library, new KernelEncoder(), memory, loader, device.maxThreadgroupBytes());
     info =
         new DeviceInfo(
             device.name(),
@@ -67,10 +69,10 @@ final class MetalBackend implements Backend {
    *
    * @throws dev.lily.metal.device.MetalException if there is none, or it refuses something
    */
-  static MetalBackend open() {
+  static MetalBackend open(BackendOptions options) {
     MetalDevice device = MetalDevice.open();
     try {
-      return new MetalBackend(device);
+      return new MetalBackend(device, options);
     } catch (RuntimeException | Error e) {
       device.close();
       throw e;
@@ -98,6 +100,12 @@ final class MetalBackend implements Backend {
   }
 
   @Override
+  public String memoryRemedy(long neededBytes) {
+    return "let the GPU have more of this Mac's memory (sudo sysctl iogpu.wired_limit_mb=%d, until the next restart; leave the system a few GB), or use a Mac with more memory"
+        .formatted(neededBytes / MEBIBYTE + 1);
+  }
+
+  @Override
   public int maxPassesInFlight() {
     return MAX_PASSES;
   }
@@ -122,6 +130,12 @@ final class MetalBackend implements Backend {
     return new MetalTensor(memory, rows, columns);
   }
 
+  /** Files are wrapped whole, and a buffer counts whole for Metal. */
+  @Override
+  public long weightBytes(long tensorBytes, long fileBytes) {
+    return fileBytes;
+  }
+
   @Override
   public long tensorBytes(int rows, int columns) {
     return MetalTensor.bytes(rows, columns, ElementType.F32);
@@ -141,29 +155,31 @@ final class MetalBackend implements Backend {
   public DeviceState openState(StateLayout layout, ModelShape shape, PassLimits limits) {
     long needed = stateBytes(layout) + workspaceBytes(shape, limits);
     long used = device.currentAllocatedBytes();
-    long budget = device.recommendedMaxWorkingSetBytes();
-    if (used + needed > budget) {
+    long most = device.recommendedMaxWorkingSetBytes();
+    if (used + needed > most) {
       throw new BackendException(
           "State and scratch of %d MiB do not fit beside the %d MiB in use: this GPU should use at most %d MiB. Lower the context length, the sessions or the prefill chunk, or raise the limit with sudo sysctl iogpu.wired_limit_mb=N"
-              .formatted(needed / MEBIBYTE, used / MEBIBYTE, budget / MEBIBYTE));
+              .formatted(needed / MEBIBYTE, used / MEBIBYTE, most / MEBIBYTE));
     }
-    return new MetalState(memory, queue, kernels, layout, shape, limits);
+    MetalState state = new MetalState(memory, queue, kernels, budget, layout, shape, limits);
+    loader.readAhead();
+    memory.keepResident();
+    return state;
   }
 
   @Override
   public ComputePass begin(RowPlan plan, DeviceState state) {
-    if (state instanceof MetalState metal) {
-      return metal.begin(plan);
-    }
-    throw new BackendException(
-        "The Metal back end was given a " + state.getClass().getName() + "; it takes its own only");
+    return MetalState.of(state).begin(plan);
+  }
+
+  @Override
+  public @Nullable PendingPass replay(RowPlan plan, DeviceState state) {
+    return MetalState.of(state).replay(plan);
   }
 
   @Override
   public void close() {
+    memory.end();
     device.close();
-    if (arena.scope().isAlive()) {
-      arena.close();
-    }
   }
 }

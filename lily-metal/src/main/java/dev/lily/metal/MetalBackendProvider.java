@@ -30,13 +30,10 @@ public final class MetalBackendProvider implements BackendProvider {
     return ID;
   }
 
-  /**
-   * Below the CPU back end: it is proved on a double of Metal, but no Mac has run it yet. {@code
-   * lily.backend=metal} selects it.
-   */
+  /** Above the CPU back end. */
   @Override
   public int priority() {
-    return -1;
+    return 10;
   }
 
   @Override
@@ -108,6 +105,6 @@ public final class MetalBackendProvider implements BackendProvider {
       Availability.Unavailable why = reason.get();
       throw new BackendException("Opening back end 'metal': " + why.reason() + ". " + why.remedy());
     }
-    return MetalBackend.open();
+    return MetalBackend.open(options);
   }
 }

@@ -17,37 +17,35 @@ import dev.lily.engine.backend.PendingPass;
 import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.backend.StackedProjection;
 import dev.lily.engine.backend.Tensor;
-import dev.lily.metal.device.DispatchType;
 import dev.lily.metal.device.MetalBuffer;
-import dev.lily.metal.kernel.DeferredNorm;
 import dev.lily.metal.kernel.DevicePlan;
 import dev.lily.metal.kernel.ElementType;
+import dev.lily.metal.kernel.KernelEncoder;
 import dev.lily.metal.kernel.MetalKernels;
 import dev.lily.metal.kernel.MetalMatrix;
 import dev.lily.metal.kernel.MetalTensor;
+import dev.lily.metal.kernel.Recording;
 import dev.lily.metal.kernel.Region;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Records each verb as dispatches of one concurrent encoder. The residual stream, logits and
+ * Records each verb as dispatches of a concurrent encoder. The residual stream, logits and
  * constants are fp32, all other activations bf16. One object records all passes of a state, one
- * after the other; two of them may be in flight.
+ * after the other; two of them may be in flight. Decode steps are kept and sent again.
  */
 final class MetalPass implements ComputePass {
-  private static final int MAX_STACK = 16;
-
   private final MetalState state;
   private final MetalKernels kernels;
   private final PassLimits limits;
-  private final int[] firstLogit;
-  private final MetalMatrix[] matrices = new MetalMatrix[MAX_STACK];
-  private final Region[] outs = new Region[MAX_STACK];
-  private final int[] outputs = new int[MAX_STACK];
-  private final DeferredNorm norm = new DeferredNorm();
+  private final SampledRows sampled;
+  private final Products products;
   private @Nullable RowPlan rowPlan;
   private MetalPendingPass pending;
   private DevicePlan plan;
+  private Recording recording;
+  private @Nullable RecordedStep step;
+  private double work;
   private int passes;
   private int numDispatches;
   private int numBarriers;
@@ -56,12 +54,24 @@ final class MetalPass implements ComputePass {
     this.state = state;
     this.kernels = kernels;
     this.limits = limits;
-    firstLogit = new int[limits.maxSequences() + 1];
+    products = new Products(kernels);
+    sampled = new SampledRows(state.sampling(), limits);
     pending = state.pending(0);
     plan = pending.plan();
+    recording = pending.recording();
   }
 
   void begin(RowPlan rows) {
+    start(rows);
+    boolean isKept = plan.numPrefillRows() == 0 && !state.hasCopies();
+    step = isKept ? pending.step(plan.numDecodeRows()) : null;
+    recording = step == null ? pending.recording() : step.record();
+    kernels.encoder().open(recording);
+    state.recordCopies();
+  }
+
+  /** Makes ready for a pass. */
+  private void start(RowPlan rows) {
     if (rows.numRows() > limits.maxRows()
         || rows.numSequences() > limits.maxSequences()
         || rows.numLogitRows() > limits.maxLogitRows()) {
@@ -74,16 +84,42 @@ final class MetalPass implements ComputePass {
       passes--;
     }
     pending = state.pending(passes + 1);
-    norm.clear();
+    products.reset();
+    work = 0;
     pending.begin(rows.numRows(), rows.numLogitRows());
+    passes++;
     plan = pending.plan();
     plan.fill(rows);
     rowPlan = rows;
-    passes++;
-    pending.commands().begin();
-    pending.recording();
-    kernels.encoder().open(pending.commands().encoder(DispatchType.CONCURRENT));
-    state.recordCopies();
+  }
+
+  /**
+   * Runs a decode step that was recorded with as many rows and as many results; null if none was.
+   * Nothing is recorded anew then, only the plan is filled.
+   */
+  @Nullable PendingPass replay(RowPlan rows) {
+    if (state.hasCopies()
+        || rows.numSequences() > limits.maxSequences()
+        || !DevicePlan.isDecode(rows)) {
+      return null;
+    }
+    MetalPendingPass next = pending.isRecording() ? pending : state.pending(passes + 1);
+    sampled.begin(rows);
+    sampled.round(rows, 0);
+    if (!next.step(rows.numSequences()).suits(rows.numLogitRows(), sampled)) {
+      return null;
+    }
+    start(rows);
+    plan.requirePages(rows);
+    sampled.enter(rows, 0, plan, pending);
+    RecordedStep known = pending.step(rows.numSequences());
+    known.recording().adapt(plan);
+    pending.commands().commit(known.recording().dispatches(), 0);
+    pending.submitted();
+    rowPlan = null;
+    numDispatches = known.numDispatches();
+    numBarriers = known.numBarriers();
+    return pending;
   }
 
   private RowPlan rowPlan() {
@@ -92,9 +128,7 @@ final class MetalPass implements ComputePass {
 
   /** Records a norm that waits for products that do not come next. */
   private void flush() {
-    if (norm.isPending()) {
-      norm.record(kernels.norm());
-    }
+    products.flush();
   }
 
   private static boolean isOneDecodeRow(int prefillRows, int decodeRows) {
@@ -142,7 +176,7 @@ final class MetalPass implements ComputePass {
     Region gains = constant(gain, "gain", columns);
     Region normed = written(n, "n", rows, columns);
     if (isOneDecodeRow(plan.numPrefillRows(), plan.numDecodeRows())) {
-      norm.defer(MetalTensor.of(x), added, gains, eps, normed);
+      products.defer(MetalTensor.of(x), added, gains, eps, normed);
     } else {
       kernels.norm().addNorm(rows, columns, residual, added, gains, eps, normed);
     }
@@ -150,59 +184,32 @@ final class MetalPass implements ComputePass {
 
   @Override
   public void projectStack(StackedProjection operands) {
-    int count = operands.matrices().size();
-    if (count > MAX_STACK) {
-      throw new BackendException(
-          count + " matrices over one input; at most " + MAX_STACK + " are supported");
+    Tensor from = operands.input();
+    Region input = narrow(from, "input", from.columns());
+    products.begin();
+    for (int m = 0; m < operands.matrices().size(); m++) {
+      add(operands.matrices().get(m), operands.outputs().get(m), from);
     }
-    Region input = narrow(operands.input(), "input", operands.input().columns());
-    for (int m = 0; m < count; m++) {
-      stack(m, operands.matrices().get(m), operands.outputs().get(m), operands.input());
-    }
-    multiply(input, count, BF16);
+    multiply(input, BF16);
   }
 
   @Override
   public void project(Tensor y, Matrix matrix, Tensor out) {
     flush();
     Region input = narrow(y, "y", y.columns());
-    stack(0, matrix, out, y);
-    multiply(input, 1, BF16);
+    products.begin();
+    add(matrix, out, y);
+    multiply(input, BF16);
   }
 
-  private void stack(int index, Matrix matrix, Tensor out, Tensor input) {
-    stack(index, matrix, written(out, "out", plan.numRows(), out.columns()), out.columns(), input);
+  private void add(Matrix matrix, Tensor out, Tensor input) {
+    Region to = written(out, "out", plan.numRows(), out.columns());
+    products.add(matrix, to, out.columns(), input);
   }
 
-  private void stack(int index, Matrix matrix, Region out, int columns, Tensor input) {
-    MetalMatrix metal = MetalMatrix.of(matrix);
-    if (metal.columns() != input.columns() || metal.rows() < columns) {
-      throw new BackendException(
-          "Matrix '%s' is [%d, %d]; it is applied to %d columns and gives %d"
-              .formatted(metal.name(), metal.rows(), metal.columns(), input.columns(), columns));
-    }
-    matrices[index] = metal;
-    outs[index] = out;
-    outputs[index] = columns;
-  }
-
-  private void multiply(Region input, int count, ElementType type) {
-    if (norm.gives(input)
-        && kernels.matmul().multiplyNormed(norm, matrices, outs, outputs, count, type)) {
-      return;
-    }
-    flush();
-    kernels
-        .matmul()
-        .multiply(
-            plan.numPrefillRows(),
-            plan.numDecodeRows(),
-            input,
-            matrices,
-            outs,
-            outputs,
-            count,
-            type);
+  private void multiply(Region input, ElementType type) {
+    products.multiply(plan.numPrefillRows(), plan.numDecodeRows(), input, type);
+    spend(products.work(plan.numRows()));
   }
 
   @Override
@@ -222,6 +229,7 @@ final class MetalPass implements ComputePass {
             narrow(o.a(), "a", heads),
             narrow(o.b(), "b", heads),
             written(o.y(), "y", plan.numRows(), valueColumns));
+    spend(Work.gatedDelta(plan.numRows(), o));
   }
 
   private Region queryGate(AttentionOperands o) {
@@ -263,6 +271,7 @@ final class MetalPass implements ComputePass {
             value(o),
             query(o),
             written(o.y(), "y", plan.numRows(), o.numHeads() * o.headDim()));
+    spend(Work.attend(plan.numAttended(), o));
   }
 
   @Override
@@ -274,12 +283,14 @@ final class MetalPass implements ComputePass {
         MetalTensor.of(o.routerLogits())
             .require("routerLogits", plan.numRows(), experts)
             .written(F32, PLAN);
-    stack(0, o.router(), logits, experts, o.n());
-    stack(1, o.sharedExpertGate(), state.experts().sharedGate(), 1, o.n());
-    multiply(n, 2, F32);
+    products.begin();
+    products.add(o.router(), logits, experts, o.n());
+    products.add(o.sharedExpertGate(), state.experts().sharedGate(), 1, o.n());
+    products.multiply(plan.numPrefillRows(), plan.numDecodeRows(), n, F32);
     kernels
         .experts()
         .run(plan, o, state.experts(), logits, n, written(o.out(), "out", plan.numRows(), hidden));
+    spend(Work.experts(plan.numRows(), o));
   }
 
   @Override
@@ -312,26 +323,14 @@ final class MetalPass implements ComputePass {
         MetalTensor.of(o.logits())
             .require("logits", count, o.logits().columns())
             .written(F32, LOGITS);
-    stack(0, o.lmHead(), logits, o.logits().columns(), o.rows());
+    products.begin();
+    products.add(o.lmHead(), logits, o.logits().columns(), o.rows());
     if (isOneDecodeRow(plan.numPrefillLogits(), plan.numDecodeLogits())) {
-      norm.defer(MetalTensor.of(o.rows()), null, gains, o.eps(), normalized);
-      if (kernels.matmul().multiplyNormed(norm, matrices, outs, outputs, 1, F32)) {
-        return;
-      }
-      norm.clear();
+      products.defer(MetalTensor.of(o.rows()), null, gains, o.eps(), normalized);
+    } else {
+      kernels.norm().addNorm(count, columns, rows, null, gains, o.eps(), normalized);
     }
-    kernels.norm().addNorm(count, columns, rows, null, gains, o.eps(), normalized);
-    kernels
-        .matmul()
-        .multiply(
-            plan.numPrefillLogits(),
-            plan.numDecodeLogits(),
-            normalized,
-            matrices,
-            outs,
-            outputs,
-            1,
-            F32);
+    products.multiply(plan.numPrefillLogits(), plan.numDecodeLogits(), normalized, F32);
   }
 
   @Override
@@ -345,44 +344,20 @@ final class MetalPass implements ComputePass {
         MetalTensor.of(logits)
             .require("logits", rows.numLogitRows(), state.layout().vocabularySize());
     Region values = kernels.elementwise().as(F32, metal, rows.numLogitRows());
-    int index = 0;
-    for (int s = 0; s < rows.numSequences(); s++) {
-      firstLogit[s] = index;
-      while (index < rows.numLogitRows() && rows.sequenceOf(rows.logitRow(index)) == s) {
-        index++;
-      }
+    sampled.begin(rows);
+    for (int round = 0; sampled.round(rows, round); round++) {
+      sampled.enter(rows, round, plan, pending);
+      kernels
+          .sampling()
+          .sample(
+              plan,
+              values,
+              sampled.first(),
+              sampled.count(),
+              state.sampling().device(),
+              sampled.reportsLogprobs(),
+              pending.results());
     }
-    firstLogit[rows.numSequences()] = index;
-    // A slot's rows go one after the other: each sees the tokens chosen before.
-    for (int round = 0; sampleRound(rows, values, round); round++) {}
-  }
-
-  /** Samples the next row of each sequence that has one; false if none has. */
-  private boolean sampleRound(RowPlan rows, Region logits, int round) {
-    int first = -1;
-    int count = 0;
-    boolean anyLogprobs = false;
-    for (int s = 0; s < rows.numSequences(); s++) {
-      int index = firstLogit[s] + round;
-      int slot = rows.samplingSlot(s);
-      if (slot == RowPlan.NO_SAMPLING || index >= firstLogit[s + 1]) {
-        continue;
-      }
-      int result = plan.addSampledRow(plan.deviceLogit(index), slot);
-      boolean logprobs = state.sampling().topLogprobs(slot) >= 0;
-      pending.sampled(index, result, logprobs);
-      anyLogprobs |= logprobs;
-      first = first < 0 ? result : first;
-      count++;
-    }
-    if (count == 0) {
-      return false;
-    }
-    kernels
-        .sampling()
-        .sample(
-            plan, logits, first, count, state.sampling().device(), anyLogprobs, pending.results());
-    return true;
   }
 
   @Override
@@ -398,20 +373,44 @@ final class MetalPass implements ComputePass {
           "Copying rows %d to %d of %s to %d values"
               .formatted(firstRow, firstRow + numRows, tensor, destination.length));
     }
+    step = null; // nobody would read what a later step copies
     MetalBuffer copy = pending.copyOut(tensor, firstRow, numRows, destination);
     kernels.elementwise().copyOut(tensor.current(), copy, MetalPendingPass.bytes(tensor));
+  }
+
+  /**
+   * Counts the work of a verb. A pass that reads prompts goes on in another command buffer when the
+   * one at hand will take the GPU long enough; decode steps stay whole.
+   */
+  private void spend(double operations) {
+    work += operations;
+    if (plan.numPrefillRows() > 0 && state.budget().isSpent(work)) {
+      flush();
+      pending.commands().commit(recording.dispatches(), work);
+      kernels.encoder().split();
+      work = 0;
+    }
   }
 
   @Override
   public PendingPass submit() {
     flush();
-    rowPlan();
+    RowPlan rows = rowPlan();
     rowPlan = null;
-    kernels.encoder().end();
-    numDispatches = kernels.encoder().numDispatches();
-    numBarriers = kernels.encoder().numBarriers();
-    pending.submit();
+    KernelEncoder encoder = kernels.encoder();
+    encoder.end();
+    numDispatches = encoder.numDispatches();
+    numBarriers = encoder.numBarriers();
+    if (recording.dispatches().size() > 0 || pending.commands().size() == 0) {
+      pending.commands().commit(recording.dispatches(), plan.numPrefillRows() > 0 ? work : 0);
+    }
+    pending.submitted();
     state.copiesSubmitted();
+    if (step != null) {
+      sampled.begin(rows);
+      sampled.round(rows, 0);
+      step.keep(rows.numLogitRows(), sampled, numDispatches, numBarriers);
+    }
     return pending;
   }
 
@@ -423,5 +422,10 @@ final class MetalPass implements ComputePass {
   /** Barriers of the last pass that was submitted. */
   int numBarriers() {
     return numBarriers;
+  }
+
+  /** Command buffers of the last pass that was submitted. */
+  int numCommandBuffers() {
+    return pending.commands().size();
   }
 }

@@ -8,7 +8,6 @@ import dev.lily.engine.backend.BackendException;
 import dev.lily.engine.backend.PassLimits;
 import dev.lily.engine.backend.PendingPass;
 import dev.lily.engine.backend.StateLayout;
-import dev.lily.metal.device.CommandBuffer;
 import dev.lily.metal.device.CommandQueue;
 import dev.lily.metal.device.MetalBuffer;
 import dev.lily.metal.device.MetalException;
@@ -16,6 +15,7 @@ import dev.lily.metal.kernel.DeviceMemory;
 import dev.lily.metal.kernel.DevicePlan;
 import dev.lily.metal.kernel.ElementType;
 import dev.lily.metal.kernel.MetalTensor;
+import dev.lily.metal.kernel.Recording;
 import dev.lily.metal.kernel.Region;
 import dev.lily.metal.kernel.SamplingKernels;
 import java.lang.foreign.MemorySegment;
@@ -26,8 +26,8 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One of the two passes that may be in flight: its command buffer, its plan and its results on the
- * device. Used again for the pass after the next.
+ * One of the two passes that may be in flight: its command buffers, its plan and its results on the
+ * device, and the decode steps recorded over them. Used again for the pass after the next.
  */
 final class MetalPendingPass implements PendingPass {
   private static final int FIRST_TOP = 6;
@@ -50,7 +50,9 @@ final class MetalPendingPass implements PendingPass {
       float[] destination) {}
 
   private final DeviceMemory memory;
-  private final CommandBuffer commands;
+  private final PassCommands commands;
+  private final Recording recording;
+  private final @Nullable RecordedStep[] steps;
   private final DevicePlan plan;
   private final Region results;
   private final MemorySegment words;
@@ -63,9 +65,16 @@ final class MetalPendingPass implements PendingPass {
   private int numLogitRows;
   private long deviceNanos;
 
-  MetalPendingPass(DeviceMemory memory, CommandQueue queue, StateLayout layout, PassLimits limits) {
+  MetalPendingPass(
+      DeviceMemory memory,
+      CommandQueue queue,
+      WorkBudget budget,
+      StateLayout layout,
+      PassLimits limits) {
     this.memory = memory;
-    commands = queue.commandBuffer();
+    commands = new PassCommands(queue, budget);
+    recording = new Recording(memory);
+    steps = new RecordedStep[limits.maxSequences() + 1];
     plan = new DevicePlan(memory, layout, limits);
     results = new Region(memory.allocatePoisoned(resultBytes(limits)));
     words = results.buffer().contents();
@@ -78,8 +87,24 @@ final class MetalPendingPass implements PendingPass {
     return (long) limits.maxLogitRows() * SamplingKernels.RESULT_WORDS * Integer.BYTES;
   }
 
-  CommandBuffer commands() {
+  PassCommands commands() {
     return commands;
+  }
+
+  /** What passes record into that are not kept. */
+  Recording recording() {
+    return recording;
+  }
+
+  /** The decode step of so many rows. */
+  RecordedStep step(int rows) {
+    RecordedStep step = steps[rows];
+    if (step == null) {
+      step = new RecordedStep(memory);
+      memory.commit();
+      steps[rows] = step;
+    }
+    return step;
   }
 
   DevicePlan plan() {
@@ -97,15 +122,13 @@ final class MetalPendingPass implements PendingPass {
           "Beginning a pass: two are in flight, the most there may be; await one first");
     }
     discard();
+    commands.begin();
     failure = null;
     deviceNanos = 0;
     numPlanRows = planRows;
     numLogitRows = logitRows;
     Arrays.fill(resultOf, -1);
     Arrays.fill(hasLogprobs, false);
-  }
-
-  void recording() {
     phase = Phase.RECORDING;
   }
 
@@ -113,17 +136,17 @@ final class MetalPendingPass implements PendingPass {
     return phase == Phase.RECORDING;
   }
 
-  /** Drops a pass that is being recorded. */
+  /** Drops a pass that is being recorded; waits for what it has handed to the device already. */
   void discard() {
     if (phase == Phase.RECORDING) {
-      commands.discard();
+      commands.await();
       phase = Phase.IDLE;
     }
     releaseCopies();
   }
 
-  void submit() {
-    commands.commit();
+  /** The last of the pass was handed to the device. */
+  void submitted() {
     phase = Phase.SUBMITTED;
   }
 
@@ -159,19 +182,17 @@ final class MetalPendingPass implements PendingPass {
       return;
     }
     phase = Phase.IDLE;
-    try {
-      commands.await();
+    failure = commands.await();
+    if (failure == null) {
       deviceNanos = Math.max(1, Math.round(commands.gpuSeconds() * 1e9));
       readCopies();
-    } catch (MetalException e) {
-      failure = e;
-    } finally {
-      releaseCopies();
     }
+    releaseCopies();
   }
 
   private void readCopies() {
-    for (CopyOut copy : copies) {
+    for (int c = 0; c < copies.size(); c++) { // without an iterator: passes allocate nothing
+      CopyOut copy = copies.get(c);
       for (int i = 0; i < copy.numRows; i++) {
         int row = deviceRow(copy.order, copy.firstRow + i);
         MetalTensor.read(
@@ -193,8 +214,8 @@ final class MetalPendingPass implements PendingPass {
   }
 
   private void releaseCopies() {
-    for (CopyOut copy : copies) {
-      memory.release(copy.buffer);
+    for (int c = 0; c < copies.size(); c++) {
+      memory.release(copies.get(c).buffer);
     }
     copies.clear();
   }
@@ -257,6 +278,12 @@ final class MetalPendingPass implements PendingPass {
     discard();
     complete();
     commands.close();
+    recording.release();
+    for (RecordedStep step : steps) {
+      if (step != null) {
+        step.release();
+      }
+    }
     plan.release(memory);
     memory.release(results.buffer());
   }

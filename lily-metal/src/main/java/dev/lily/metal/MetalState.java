@@ -4,6 +4,7 @@ import dev.lily.engine.backend.BackendException;
 import dev.lily.engine.backend.DeviceState;
 import dev.lily.engine.backend.ModelShape;
 import dev.lily.engine.backend.PassLimits;
+import dev.lily.engine.backend.PendingPass;
 import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.backend.StateLayout;
 import dev.lily.engine.sampling.SamplingParameters;
@@ -14,6 +15,7 @@ import dev.lily.metal.kernel.DeviceMemory;
 import dev.lily.metal.kernel.DevicePlan;
 import dev.lily.metal.kernel.ExpertsKernels;
 import dev.lily.metal.kernel.MetalKernels;
+import dev.lily.metal.kernel.Recording;
 import dev.lily.metal.kernel.Region;
 import org.jspecify.annotations.Nullable;
 
@@ -26,6 +28,7 @@ final class MetalState implements DeviceState {
   private final StateLayout layout;
   private final DeviceMemory memory;
   private final MetalKernels kernels;
+  private final WorkBudget budget;
   private final AttentionKernels.State attention;
   private final DeltaRuleKernels.State deltaRule;
   private final ExpertsKernels.Scratch experts;
@@ -39,9 +42,11 @@ final class MetalState implements DeviceState {
       DeviceMemory memory,
       CommandQueue queue,
       MetalKernels kernels,
+      WorkBudget budget,
       StateLayout layout,
       ModelShape shape,
       PassLimits limits) {
+    this.budget = budget;
     this.layout = layout;
     this.memory = memory;
     this.kernels = kernels;
@@ -70,11 +75,24 @@ final class MetalState implements DeviceState {
     sampling = new SamplingSlots(memory, layout, limits.maxSequences());
     passes =
         new MetalPendingPass[] {
-          new MetalPendingPass(memory, queue, layout, limits),
-          new MetalPendingPass(memory, queue, layout, limits)
+          new MetalPendingPass(memory, queue, budget, layout, limits),
+          new MetalPendingPass(memory, queue, budget, layout, limits)
         };
     pass = new MetalPass(this, kernels, limits);
     memory.commit();
+  }
+
+  /**
+   * The implementation of a state.
+   *
+   * @throws BackendException if it is another back end's
+   */
+  static MetalState of(DeviceState state) {
+    if (state instanceof MetalState metal) {
+      return metal;
+    }
+    throw new BackendException(
+        "The Metal back end was given a " + state.getClass().getName() + "; it takes its own only");
   }
 
   private Region region(long bytes) {
@@ -110,7 +128,10 @@ final class MetalState implements DeviceState {
         + decode
         + ExpertsKernels.Scratch.bytes(shape, limits.maxRows())
         + SamplingSlots.scratchBytes(shape.vocabularySize(), limits.maxSequences())
-        + 2 * (plan + MetalPendingPass.resultBytes(limits));
+        + 2
+            * (plan
+                + MetalPendingPass.resultBytes(limits)
+                + (1 + limits.maxSequences()) * Recording.bytes());
   }
 
   AttentionKernels.State attention() {
@@ -134,9 +155,22 @@ final class MetalState implements DeviceState {
     return pass;
   }
 
+  @Nullable PendingPass replay(RowPlan plan) {
+    return pass.replay(plan);
+  }
+
+  WorkBudget budget() {
+    return budget;
+  }
+
   /** The pass in flight of a number. */
   MetalPendingPass pending(int number) {
     return passes[number & 1];
+  }
+
+  /** Whether copies were asked for since the last submit. */
+  boolean hasCopies() {
+    return !copies.isEmpty();
   }
 
   /** Records the copies that were asked for since the last submit. */

@@ -26,6 +26,10 @@ final class PendingCopies {
     entries[size++] = to;
   }
 
+  boolean isEmpty() {
+    return size == 0;
+  }
+
   /** Records all; a pass that is dropped leaves them to the next one. */
   void record(MetalState state, MetalKernels kernels) {
     for (int i = 0; i < size; i += WORDS) {

@@ -81,9 +81,9 @@ final class SamplingSlots {
     return device;
   }
 
-  /** Alternatives that a slot reports; -1 if it reports no log-probabilities. */
+  /** Alternatives that a slot reports; -1 if it reports no log-probabilities or does not exist. */
   int topLogprobs(int slot) {
-    return topLogprobs[slot];
+    return slot >= 0 && slot < numSlots ? topLogprobs[slot] : -1;
   }
 
   void begin(int slot, SamplingParameters p, int[] promptTokens) {

@@ -3,19 +3,15 @@ package dev.lily.metal;
 import dev.lily.engine.backend.Backend;
 import dev.lily.engine.backend.BackendOptions;
 import dev.lily.engine.backend.contract.BackendContract;
-import dev.lily.metal.device.MetalDouble;
-import dev.lily.metal.device.MetalDoubleExtension;
-import org.junit.jupiter.api.BeforeEach;
+import dev.lily.metal.device.MetalGpuExtension;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/** The contract on the double of Metal, which runs the kernels on the processor. */
-@ExtendWith(MetalDoubleExtension.class)
+/**
+ * The contract on this machine's GPU if it is a Mac, otherwise on the double of Metal, which runs
+ * the kernels on the processor.
+ */
+@ExtendWith(MetalGpuExtension.class)
 class MetalBackendContractTest extends BackendContract {
-  @BeforeEach
-  void useKernels(MetalDouble metal) {
-    metal.useKernels();
-  }
-
   @Override
   protected Backend open() {
     return new MetalBackendProvider().open(BackendOptions.DEFAULT);

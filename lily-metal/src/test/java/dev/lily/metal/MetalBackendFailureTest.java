@@ -4,6 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.lily.engine.EngineOptions;
+import dev.lily.engine.LilyEngine;
+import dev.lily.engine.ModelDoesNotFitException;
 import dev.lily.engine.backend.Availability;
 import dev.lily.engine.backend.BackendException;
 import dev.lily.engine.backend.BackendOptions;
@@ -16,6 +19,7 @@ import dev.lily.metal.device.DeviceUnavailableException;
 import dev.lily.metal.device.MetalDouble;
 import dev.lily.metal.device.MetalDoubleExtension;
 import dev.lily.metal.device.ShaderCompilationException;
+import java.nio.file.Path;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -84,6 +88,30 @@ class MetalBackendFailureTest {
           .isThrownBy(() -> new TinyModel(backend))
           .withMessageContaining("iogpu.wired_limit_mb");
     }
+  }
+
+  @Test
+  void keepsAllItsMemoryResidentWhileItIsOpen(MetalDouble metal) {
+    long before = metal.get("allocated");
+    try (TinyModel model = new TinyModel(provider.open(BackendOptions.DEFAULT))) {
+      model.forward(plan(), null);
+      assertThat(metal.get("resident")).isEqualTo(metal.get("allocated") - before).isPositive();
+    }
+    assertThat(metal.get("resident")).isZero();
+  }
+
+  @Test
+  void refusesAModelThatDoesNotFitBeforeAnythingIsAllocated(MetalDouble metal) {
+    metal.set("recommended", 16 << 20);
+    EngineOptions options =
+        EngineOptions.builder(Path.of(System.getProperty("lily.nano.dir")))
+            .backend("metal")
+            .contextLength(8192)
+            .build();
+    assertThatExceptionOfType(ModelDoesNotFitException.class)
+        .isThrownBy(() -> LilyEngine.open(options))
+        .withMessageContaining("only 16.0 MiB may be used")
+        .withMessageContaining("sudo sysctl iogpu.wired_limit_mb=");
   }
 
   @Test

@@ -14,8 +14,8 @@ import dev.lily.engine.backend.PendingPass;
 import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.backend.StateLayout;
 import dev.lily.engine.backend.Tensor;
-import dev.lily.metal.device.MetalDouble;
-import dev.lily.metal.device.MetalDoubleExtension;
+import dev.lily.metal.device.MetalGpu;
+import dev.lily.metal.device.MetalGpuExtension;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /** The first steps of a pass, from the embedding to a projection, with the numbers by hand. */
-@ExtendWith(MetalDoubleExtension.class)
+@ExtendWith(MetalGpuExtension.class)
 class MetalPassTest {
   private static final StateLayout LAYOUT =
       new StateLayout(1, 1, 8, 8, 4, 1, 4, 24, 1, 8, 8, 2, 1, 16);
@@ -38,8 +38,7 @@ class MetalPassTest {
   }
 
   @Test
-  void embedsNormalizesAndProjects(MetalDouble metal) {
-    metal.useKernels();
+  void embedsNormalizesAndProjects(MetalGpu gpu) {
     try (Arena arena = Arena.ofConfined();
         MetalBackend backend =
             (MetalBackend) new MetalBackendProvider().open(BackendOptions.DEFAULT)) {
@@ -70,6 +69,6 @@ class MetalPassTest {
       assertThat(residual).containsExactly(3, 4, 0, 0);
       assertThat(result).containsExactly(13.625f, 4.40625f, 13.625f);
     }
-    assertThat(metal.notes()).isEmpty();
+    assertThat(gpu.notes()).isEmpty();
   }
 }

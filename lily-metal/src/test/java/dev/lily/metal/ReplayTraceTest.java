@@ -70,7 +70,7 @@ class ReplayTraceTest {
     Trace trace = Trace.read(raw);
     ReplayFile.write(
         trace,
-        KernelSignatures.read(MslToolchain.find(Path.of("target", "msl")).orElseThrow()),
+        KernelSignatures.read(MslToolchain.find().orElseThrow()),
         OUTPUT.resolve(name + ".trace"));
     assertThat(raw.toFile().delete()).isTrue();
     assertThat(KernelProof.KERNELS).containsAll(kernels(trace).keySet());

@@ -1,6 +1,7 @@
 package dev.lily.engine.backend;
 
 import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
 
 /**
  * An open device. Loads weights, allocates activations and state, and runs passes. Engine thread
@@ -24,6 +25,14 @@ public interface Backend extends AutoCloseable {
    */
   void mapWeights(MemorySegment file);
 
+  /**
+   * What a user can do about a model that needs more memory than this device may use; the end of a
+   * sentence.
+   */
+  default String memoryRemedy(long neededBytes) {
+    return "use a machine with more memory";
+  }
+
   /** Loads a matrix or a stack; keeps the mapping where it can. */
   Matrix matrix(MatrixSource source);
 
@@ -32,6 +41,16 @@ public interface Backend extends AutoCloseable {
 
   /** Scratch activations, shared by all layers. Contents start as NaN where the type has one. */
   Tensor tensor(int rows, int columns);
+
+  /**
+   * Bytes that the weights of a checkpoint take, for the memory plan.
+   *
+   * @param tensorBytes of the tensors that become matrices
+   * @param fileBytes of the files that hold them, with whatever else is in there
+   */
+  default long weightBytes(long tensorBytes, long fileBytes) {
+    return tensorBytes;
+  }
 
   /** Bytes a {@link #tensor} of this size takes. */
   long tensorBytes(int rows, int columns);
@@ -56,6 +75,19 @@ public interface Backend extends AutoCloseable {
    * @param plan read until the pass is submitted, not kept afterwards
    */
   ComputePass begin(RowPlan plan, DeviceState state);
+
+  /**
+   * Runs again what an earlier pass of this state recorded, over another plan: for graphs whose
+   * verbs and operands are the same for all plans with as many rows that need logits. Spares host
+   * time where a back end keeps decode steps. A pass with {@link ComputePass#copyOut} is not kept.
+   *
+   * @return the submitted pass; {@code null} if none that suits the plan was kept, and the pass
+   *     must be recorded from {@link #begin} on
+   * @throws BackendException as {@link #begin} and the verbs
+   */
+  default @Nullable PendingPass replay(RowPlan plan, DeviceState state) {
+    return null;
+  }
 
   @Override
   void close();

@@ -1,12 +1,18 @@
 package dev.lily.engine.backend;
 
+import java.time.Duration;
+
 /**
  * What a user may say about the device.
  *
  * @param threads compute threads of the CPU back end; 0 lets the back end choose
  * @param kernels kernel family of the CPU back end: {@code auto}, {@code vector} or {@code scalar}
+ * @param gpuTime how long a GPU may work on one piece of a prefill: the screen waits as long, and
+ *     the system ends what takes much longer
  */
-public record BackendOptions(int threads, String kernels) {
+public record BackendOptions(int threads, String kernels, Duration gpuTime) {
+  private static final Duration DEFAULT_GPU_TIME = Duration.ofMillis(100);
+
   /** The back end chooses. */
   public static final BackendOptions DEFAULT = new BackendOptions(0, "auto");
 
@@ -14,5 +20,13 @@ public record BackendOptions(int threads, String kernels) {
     if (threads < 0) {
       throw new BackendException("threads is " + threads + "; it must be 0 (automatic) or more");
     }
+    if (!gpuTime.isPositive()) {
+      throw new BackendException("gpuTime is " + gpuTime + "; it must be positive");
+    }
+  }
+
+  /** With a tenth of a second for a piece of a prefill. */
+  public BackendOptions(int threads, String kernels) {
+    this(threads, kernels, DEFAULT_GPU_TIME);
   }
 }

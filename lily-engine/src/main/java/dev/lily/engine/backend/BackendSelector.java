@@ -3,6 +3,7 @@ package dev.lily.engine.backend;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Optional;
 import java.util.ServiceConfigurationError;
 import java.util.ServiceLoader;
 
@@ -17,8 +18,23 @@ public final class BackendSelector {
    * A choice.
    *
    * @param reason why this one, and why each preferred one was passed over; one line
+   * @param others what may be tried if this one cannot be opened, the preferred first; empty if the
+   *     user named this one
    */
-  public record Selection(BackendProvider provider, String reason) {}
+  public record Selection(BackendProvider provider, String reason, List<BackendProvider> others) {
+    public Selection {
+      others = List.copyOf(others);
+    }
+
+    /**
+     * The next choice, if this one turned out not to work.
+     *
+     * @param why one line, for the reason
+     */
+    public Optional<Selection> next(String why) {
+      return first(others, new StringBuilder("; not " + provider.id() + ": " + why));
+    }
+  }
 
   /** Picks among all providers that {@link ServiceLoader} finds. */
   public static Selection select(String id) {
@@ -56,7 +72,7 @@ public final class BackendSelector {
                               .formatted(id, known, AUTO)));
       return switch (named.availability()) {
         case Availability.Available available ->
-            new Selection(named, id + " as configured (" + available.device() + ")");
+            new Selection(named, id + " as configured (" + available.device() + ")", List.of());
         case Availability.Unavailable unavailable ->
             throw new BackendException(
                 "Back end '%s' is not available: %s. %s"
@@ -64,11 +80,23 @@ public final class BackendSelector {
       };
     }
     StringBuilder passedOver = new StringBuilder();
-    for (BackendProvider provider : ordered) {
+    return first(ordered, passedOver)
+        .orElseThrow(
+            () -> new BackendException("No back end is available on this machine" + passedOver));
+  }
+
+  /** The first that is available; notes why those before it are not. */
+  private static Optional<Selection> first(
+      List<BackendProvider> ordered, StringBuilder passedOver) {
+    for (int i = 0; i < ordered.size(); i++) {
+      BackendProvider provider = ordered.get(i);
       switch (provider.availability()) {
         case Availability.Available available -> {
-          return new Selection(
-              provider, provider.id() + " (" + available.device() + ")" + passedOver);
+          return Optional.of(
+              new Selection(
+                  provider,
+                  provider.id() + " (" + available.device() + ")" + passedOver,
+                  ordered.subList(i + 1, ordered.size())));
         }
         case Availability.Unavailable unavailable ->
             passedOver
@@ -78,6 +106,6 @@ public final class BackendSelector {
                 .append(unavailable.reason());
       }
     }
-    throw new BackendException("No back end is available on this machine" + passedOver);
+    return Optional.empty();
   }
 }

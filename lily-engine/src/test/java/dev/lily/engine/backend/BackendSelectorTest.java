@@ -47,6 +47,23 @@ class BackendSelectorTest {
   }
 
   @Test
+  void givesTheNextOneAndWhyTheFirstDidNotDo() {
+    BackendSelector.Selection selection = BackendSelector.select("auto", List.of(CPU, GPU));
+    assertThat(selection.next("it broke"))
+        .hasValueSatisfying(
+            next -> {
+              assertThat(next.provider()).isSameAs(CPU);
+              assertThat(next.reason()).isEqualTo("cpu (some processor); not gpu: it broke");
+              assertThat(next.next("it broke, too")).isEmpty();
+            });
+  }
+
+  @Test
+  void givesNoOtherThanTheNamedOne() {
+    assertThat(BackendSelector.select("gpu", List.of(CPU, GPU)).next("it broke")).isEmpty();
+  }
+
+  @Test
   void refusesWhenNothingIsAvailable() {
     assertThatThrownBy(() -> BackendSelector.select("auto", List.of(NO_GPU)))
         .isInstanceOf(BackendException.class)

@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * The steps of sampling as a textbook has them: double precision, sorted lists, one after another.
  */
-final class ReferenceSampler {
+public final class ReferenceSampler {
   private ReferenceSampler() {}
 
   static int sample(
@@ -42,7 +42,7 @@ final class ReferenceSampler {
   }
 
   /** Tokens that can be drawn, with their probabilities. */
-  static Map<Integer, Double> distribution(
+  public static Map<Integer, Double> distribution(
       float[] logits,
       SamplingParameters parameters,
       List<Integer> prompt,

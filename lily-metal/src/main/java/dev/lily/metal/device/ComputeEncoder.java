@@ -127,16 +127,7 @@ public final class ComputeEncoder {
   /** Runs the kernel on a grid of whole threadgroups. */
   public void dispatch(
       long groupsX, long groupsY, long groupsZ, long threadsX, long threadsY, long threadsZ) {
-    if (groupsX < 1 || groupsY < 1 || groupsZ < 1) {
-      throw new IllegalArgumentException(
-          "Dispatching "
-              + groupsX
-              + " x "
-              + groupsY
-              + " x "
-              + groupsZ
-              + " threadgroups: at least 1");
-    }
+    requireGrid(groupsX, groupsY, groupsZ);
     setThreads(threadsX, threadsY, threadsZ);
     groups.setAtIndex(JAVA_LONG, 0, groupsX);
     groups.setAtIndex(JAVA_LONG, 1, groupsY);
@@ -158,10 +149,68 @@ public final class ComputeEncoder {
     MessageSend.send(id(), MetalSelectors.DISPATCH_INDIRECT, counts.id(), offset, threads);
   }
 
+  /**
+   * Sends all dispatches of a list, as few messages as they need: pipeline and threadgroup memory
+   * only where they change, all buffers of a dispatch at once. No barrier goes before the first.
+   */
+  public void encode(DispatchList list) {
+    long encoder = id();
+    ComputePipeline last = null;
+    int lastBytes = 0;
+    for (int i = 0; i < list.size(); i++) {
+      ComputePipeline next = list.pipeline(i);
+      if (next != last) {
+        MessageSend.send(encoder, MetalSelectors.SET_PIPELINE, next.id());
+        last = next;
+      }
+      int bytes = list.threadgroupBytes(i);
+      if (bytes != lastBytes) { // it stays reserved for the dispatches that follow
+        setThreadgroupMemory(0, bytes);
+        lastBytes = bytes;
+      }
+      range.setAtIndex(JAVA_LONG, 0, 0);
+      range.setAtIndex(JAVA_LONG, 1, list.numBindings(i));
+      MessageSend.sendWithRange(
+          encoder, MetalSelectors.SET_BUFFERS, list.objects(i), list.offsets(i), range);
+      if (i > 0 && list.isAfterBarrier(i)) {
+        MessageSend.send(encoder, MetalSelectors.MEMORY_BARRIER, BARRIER_SCOPE_BUFFERS);
+      }
+      threads.setAtIndex(JAVA_LONG, 0, list.threads(i));
+      threads.setAtIndex(JAVA_LONG, 1, 1);
+      threads.setAtIndex(JAVA_LONG, 2, 1);
+      groups.setAtIndex(JAVA_LONG, 0, list.groupsX(i));
+      groups.setAtIndex(JAVA_LONG, 1, list.groupsY(i));
+      groups.setAtIndex(JAVA_LONG, 2, list.groupsZ(i));
+      MessageSend.send(encoder, MetalSelectors.DISPATCH, groups, threads);
+    }
+    pipeline = last;
+  }
+
   private void setThreads(long threadsX, long threadsY, long threadsZ) {
     if (pipeline == null) {
       throw new IllegalStateException("Dispatching: no pipeline is set");
     }
+    requireThreads(pipeline, threadsX, threadsY, threadsZ);
+    threads.setAtIndex(JAVA_LONG, 0, threadsX);
+    threads.setAtIndex(JAVA_LONG, 1, threadsY);
+    threads.setAtIndex(JAVA_LONG, 2, threadsZ);
+  }
+
+  static void requireGrid(long groupsX, long groupsY, long groupsZ) {
+    if (groupsX < 1 || groupsY < 1 || groupsZ < 1) {
+      throw new IllegalArgumentException(
+          "Dispatching "
+              + groupsX
+              + " x "
+              + groupsY
+              + " x "
+              + groupsZ
+              + " threadgroups: at least 1");
+    }
+  }
+
+  static void requireThreads(
+      ComputePipeline pipeline, long threadsX, long threadsY, long threadsZ) {
     long total = threadsX * threadsY * threadsZ;
     if (threadsX < 1 || threadsY < 1 || threadsZ < 1 || total > pipeline.maxThreads()) {
       throw new IllegalArgumentException(
@@ -176,9 +225,6 @@ public final class ComputeEncoder {
               + " threads a threadgroup: it runs 1 to "
               + pipeline.maxThreads());
     }
-    threads.setAtIndex(JAVA_LONG, 0, threadsX);
-    threads.setAtIndex(JAVA_LONG, 1, threadsY);
-    threads.setAtIndex(JAVA_LONG, 2, threadsZ);
   }
 
   /** Orders all dispatches before it in this encoder before all after it. */

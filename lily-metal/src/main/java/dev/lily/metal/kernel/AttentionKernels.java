@@ -134,18 +134,9 @@ public final class AttentionKernels {
       Region value,
       Region query) {
     require(o, state.layout);
-    prepare(plan, o, state, queryGate, key, value, query, 0, plan.numPrefillRows());
+    prepare(plan, o, state, queryGate, key, value, query, RowPart.PREFILL);
     if (!AttentionRoute.isTiled(o.headDim(), state.layout.pageTokens())) {
-      prepare(
-          plan,
-          o,
-          state,
-          queryGate,
-          key,
-          value,
-          query,
-          plan.numPrefillRows(),
-          plan.numDecodeRows());
+      prepare(plan, o, state, queryGate, key, value, query, RowPart.DECODE);
     }
   }
 
@@ -157,12 +148,13 @@ public final class AttentionKernels {
       Region key,
       Region value,
       Region query,
-      int firstRow,
-      int rows) {
+      RowPart part) {
+    int firstRow = part == RowPart.PREFILL ? 0 : plan.numPrefillRows();
+    int rows = part == RowPart.PREFILL ? plan.numPrefillRows() : plan.numDecodeRows();
     if (rows == 0) {
       return;
     }
-    encoder.kernel(prepare);
+    encoder.kernel(prepare, part);
     bindInputs(plan, o, state, queryGate, key, value, firstRow);
     encoder.write(query, (long) firstRow * o.numHeads() * o.headDim() * BF16);
     parameters(plan, o, state, rows);
@@ -243,7 +235,9 @@ public final class AttentionKernels {
     boolean isTensor =
         tensorPrefill.length > 0 && AttentionRoute.isTensor(o.headDim(), state.layout.pageTokens());
     encoder
-        .kernel((isTensor ? tensorPrefill : prefill)[AttentionRoute.prefill(o.headDim())])
+        .kernel(
+            (isTensor ? tensorPrefill : prefill)[AttentionRoute.prefill(o.headDim())],
+            RowPart.PREFILL)
         .read(query)
         .read(queryGate);
     plan.bindSequences(encoder, 0);
@@ -268,17 +262,18 @@ public final class AttentionKernels {
       Region y) {
     int first = plan.numPrefillRows();
     int rows = plan.numDecodeRows();
-    encoder.kernel(o.headDim() == AttentionRoute.MAX_HEAD_DIM ? decodeWidest : decode);
+    encoder.kernel(
+        o.headDim() == AttentionRoute.MAX_HEAD_DIM ? decodeWidest : decode, RowPart.DECODE);
     bindInputs(plan, o, state, queryGate, key, value, first);
     encoder.write(state.partial).write(state.stats);
     parameters(plan, o, state, rows);
-    encoder.dispatch(
-        AttentionRoute.splits(plan.longestDecode()),
+    encoder.dispatchSplits(
+        plan,
         (long) o.numKeyValueHeads() * AttentionRoute.blocks(o.numHeads(), o.numKeyValueHeads()),
         rows,
         THREADS);
     encoder
-        .kernel(merge)
+        .kernel(merge, RowPart.DECODE)
         .read(state.partial)
         .read(state.stats)
         .read(queryGate, 2L * first * o.numHeads() * o.headDim() * BF16);
@@ -292,7 +287,7 @@ public final class AttentionKernels {
       DevicePlan plan, AttentionOperands o, State state, Region queryGate, Region query, Region y) {
     int first = plan.numPrefillRows();
     long row = (long) first * o.numHeads() * o.headDim() * BF16;
-    encoder.kernel(plain).read(query, row).read(queryGate, 2 * row);
+    encoder.kernel(plain, RowPart.DECODE).read(query, row).read(queryGate, 2 * row);
     plan.bindPositions(encoder, first);
     plan.bindSequenceOf(encoder, first);
     plan.bindTables(encoder);

@@ -140,7 +140,7 @@ public final class DeltaRuleKernels {
     }
     if (plan.numDecodeRows() > 0) {
       encoder
-          .kernel(o.keyDim() <= SMALL_KEY_DIM ? step128 : step256)
+          .kernel(o.keyDim() <= SMALL_KEY_DIM ? step128 : step256, RowPart.DECODE)
           .read(qkv)
           .read(z)
           .read(a)
@@ -166,7 +166,7 @@ public final class DeltaRuleKernels {
       Region a,
       Region b,
       Region y) {
-    encoder.kernel(mix).read(qkv).read(a).read(b);
+    encoder.kernel(mix, RowPart.PREFILL).read(qkv).read(a).read(b);
     bindConstants(o);
     plan.bindSequences(encoder, 0);
     plan.bindSequenceOf(encoder, 0);
@@ -179,7 +179,7 @@ public final class DeltaRuleKernels {
         THREADS);
 
     encoder
-        .kernel(o.keyDim() <= SMALL_KEY_DIM ? scan128 : scan256)
+        .kernel(o.keyDim() <= SMALL_KEY_DIM ? scan128 : scan256, RowPart.PREFILL)
         .read(state.mixed)
         .read(state.gates);
     plan.bindSequences(encoder, 0);
@@ -192,7 +192,7 @@ public final class DeltaRuleKernels {
         SCAN_THREADS);
 
     encoder
-        .kernel(norm)
+        .kernel(norm, RowPart.PREFILL)
         .read(state.outputs)
         .read(z)
         .constant(MetalTensor.of(o.gain()).current().buffer(), 0)

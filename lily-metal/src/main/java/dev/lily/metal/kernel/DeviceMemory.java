@@ -19,6 +19,8 @@ public final class DeviceMemory {
   private final MetalDevice device;
   private final @Nullable ResidencySet residency;
   private boolean changed;
+  private boolean requested;
+  private long numReleased;
 
   public DeviceMemory(MetalDevice device, CommandQueue queue) {
     this.device = device;
@@ -62,13 +64,36 @@ public final class DeviceMemory {
     return buffer;
   }
 
+  /** Buffers given back so far: as long as it stands, what binds buffers stays usable. */
+  public long numReleased() {
+    return numReleased;
+  }
+
   /** Gives a buffer back. */
   public void release(MetalBuffer buffer) {
+    numReleased++;
     if (residency != null) {
       residency.remove(buffer);
       changed = true;
     }
     buffer.close();
+  }
+
+  /** Wires all buffers now, and keeps them so while the GPU idles, where the system can. */
+  public void keepResident() {
+    commit();
+    if (residency != null) {
+      residency.request();
+      requested = true;
+    }
+  }
+
+  /** Lets the system have the memory back. */
+  public void end() {
+    if (residency != null && requested) {
+      residency.end();
+      requested = false;
+    }
   }
 
   /** Makes additions and removals count; to be called before work that uses them. */

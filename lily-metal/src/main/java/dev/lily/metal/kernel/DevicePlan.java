@@ -12,9 +12,10 @@ import java.lang.foreign.MemorySegment;
 
 /**
  * A plan as the device sees it. Sequences that bring one row whose token never left the device take
- * the decode path, all others the prefill path; prefill rows come first, decode rows after them,
- * and rows that need logits likewise. Reused from pass to pass, when the device has done with the
- * pass before; allocates nothing then.
+ * the decode path, all others the prefill path: also a draft that is verified, whose first token
+ * never left the device either. So its rows have the bits of a prompt. Prefill rows come first,
+ * decode rows after them, and rows that need logits likewise. Reused from pass to pass, when the
+ * device has done with the pass before; allocates nothing then.
  */
 public final class DevicePlan {
   private static final int SEQUENCE_WORDS = 4;
@@ -45,6 +46,7 @@ public final class DevicePlan {
   private int longestPrefill;
   private int longestDecode;
   private int numSampledRows;
+  private long numAttended;
 
   public DevicePlan(DeviceMemory deviceMemory, StateLayout layout, PassLimits limits) {
     this.layout = layout;
@@ -90,6 +92,7 @@ public final class DevicePlan {
     longestPrefill = 0;
     longestDecode = 0;
     numSampledRows = 0;
+    numAttended = 0;
     int index = 0;
     for (int s = 0; s < plan.numSequences(); s++) {
       if (!isDecode(plan, s)) {
@@ -106,6 +109,16 @@ public final class DevicePlan {
       }
     }
     fillLogitRows(plan);
+  }
+
+  /** Whether all rows of a plan take the decode path. */
+  public static boolean isDecode(RowPlan plan) {
+    for (int s = 0; s < plan.numSequences(); s++) {
+      if (!isDecode(plan, s)) {
+        return false;
+      }
+    }
+    return true;
   }
 
   private static boolean isDecode(RowPlan plan, int sequence) {
@@ -142,6 +155,7 @@ public final class DevicePlan {
       deviceRow[first + r] = firstDeviceRow + r;
     }
     addPages(plan.pages(sequence), index, position + count);
+    numAttended += (long) count * position + (long) count * (count + 1) / 2;
   }
 
   private static int requireSlot(String kind, int slot, int count) {
@@ -237,6 +251,11 @@ public final class DevicePlan {
   /** Most tokens of a decode sequence. */
   int longestDecode() {
     return longestDecode;
+  }
+
+  /** Tokens that the rows attend to, all rows together. */
+  public long numAttended() {
+    return numAttended;
   }
 
   int maxPages() {

@@ -89,11 +89,11 @@ public final class ExpertsKernels {
       contributions = region(memory, assignments * shape.hiddenSize() * BF16);
       sharedAct = region(memory, (long) maxRows * shape.sharedIntermediateSize() * BF16);
       shared = region(memory, (long) maxRows * shape.hiddenSize() * BF16);
-      sharedGate = region(memory, (long) maxRows * Float.BYTES);
+      sharedGate = new Region(memory.allocatePoisoned((long) maxRows * Float.BYTES));
     }
 
     private static Region region(DeviceMemory memory, long bytes) {
-      return new Region(memory.allocatePoisoned(bytes));
+      return Region.undivided(memory.allocatePoisoned(bytes));
     }
 
     private static long actBytes(ModelShape shape, int maxRows) {
@@ -226,11 +226,11 @@ public final class ExpertsKernels {
     int decode = plan.numDecodeRows();
     if (!block.isFused) {
       // A row's result is the same wherever it stands among the tiles.
-      tiles(block, scratch, logits, n, out, prefill + decode);
+      tiles(block, scratch, logits, n, out, prefill + decode, RowPart.ALL);
       return;
     }
     if (prefill > 0) {
-      tiles(block, scratch, logits, n, out, prefill);
+      tiles(block, scratch, logits, n, out, prefill, RowPart.PREFILL);
     }
     if (decode > 0) {
       fused(block, scratch, logits, n, out, prefill, decode);
@@ -259,7 +259,7 @@ public final class ExpertsKernels {
   private void fused(
       Block block, Scratch scratch, Region logits, Region n, Region out, int first, int rows) {
     long hiddenRow = (long) first * block.hidden * BF16;
-    encoder.kernel(expand.get(block.gate.format()));
+    encoder.kernel(expand.get(block.gate.format()), RowPart.DECODE);
     block.gate.bind(encoder);
     block.up.bind(encoder);
     block.sharedGate.bind(encoder);
@@ -278,7 +278,7 @@ public final class ExpertsKernels {
         rows,
         THREADS);
 
-    encoder.kernel(contract.get(block.gate.format()));
+    encoder.kernel(contract.get(block.gate.format()), RowPart.DECODE);
     block.down.bind(encoder);
     block.sharedDown.bind(encoder);
     encoder
@@ -309,15 +309,16 @@ public final class ExpertsKernels {
         .parameters();
   }
 
-  private void tiles(Block block, Scratch scratch, Region logits, Region n, Region out, int rows) {
+  private void tiles(
+      Block block, Scratch scratch, Region logits, Region n, Region out, int rows, RowPart part) {
     int assignments = rows * block.perToken;
-    encoder.kernel(route).read(logits).write(scratch.chosen).write(scratch.weights);
+    encoder.kernel(route, part).read(logits).write(scratch.chosen).write(scratch.weights);
     routeParameters(block, assignments);
     encoder.dispatch(rows, 1, 1, THREADS);
-    expandTiles(block, scratch, n, rows, true);
+    expandTiles(block, scratch, n, rows, true, part);
 
     encoder
-        .kernel(group)
+        .kernel(group, part)
         .read(scratch.chosen)
         .write(scratch.offsets)
         .write(scratch.tiles)
@@ -325,12 +326,12 @@ public final class ExpertsKernels {
     routeParameters(block, assignments);
     encoder.dispatch(1, 1, 1, GROUP_THREADS);
 
-    expandTiles(block, scratch, n, rows, false);
-    contractTiles(block, scratch, rows, true);
-    contractTiles(block, scratch, rows, false);
+    expandTiles(block, scratch, n, rows, false, part);
+    contractTiles(block, scratch, rows, true, part);
+    contractTiles(block, scratch, rows, false, part);
 
     encoder
-        .kernel(combine)
+        .kernel(combine, part)
         .read(scratch.contributions)
         .read(scratch.weights)
         .read(scratch.shared)
@@ -346,12 +347,13 @@ public final class ExpertsKernels {
     encoder.field(block.experts).field(block.perToken).field(assignments).parameters();
   }
 
-  private void expandTiles(Block block, Scratch scratch, Region n, int rows, boolean isShared) {
+  private void expandTiles(
+      Block block, Scratch scratch, Region n, int rows, boolean isShared, RowPart part) {
     MetalMatrix gate = isShared ? block.sharedGate : block.gate;
     MetalMatrix up = isShared ? block.sharedUp : block.up;
     int outputs = isShared ? block.sharedIntermediate : block.intermediate;
     int assignments = isShared ? rows : rows * block.perToken;
-    encoder.kernel(expandTiles.get(gate.format()));
+    encoder.kernel(expandTiles.get(gate.format()), part);
     gate.bind(encoder);
     up.bind(encoder);
     encoder.read(n);
@@ -368,11 +370,12 @@ public final class ExpertsKernels {
             TILE_THREADS);
   }
 
-  private void contractTiles(Block block, Scratch scratch, int rows, boolean isShared) {
+  private void contractTiles(
+      Block block, Scratch scratch, int rows, boolean isShared, RowPart part) {
     MetalMatrix down = isShared ? block.sharedDown : block.down;
     int columns = isShared ? block.sharedIntermediate : block.intermediate;
     int assignments = isShared ? rows : rows * block.perToken;
-    encoder.kernel(contractTiles.get(down.format()));
+    encoder.kernel(contractTiles.get(down.format()), part);
     down.bind(encoder);
     encoder.read(isShared ? scratch.sharedAct : scratch.act);
     bindGroups(scratch, isShared);

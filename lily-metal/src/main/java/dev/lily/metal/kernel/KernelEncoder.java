@@ -3,59 +3,53 @@ package dev.lily.metal.kernel;
 import dev.lily.metal.device.ComputeEncoder;
 import dev.lily.metal.device.ComputePipeline;
 import dev.lily.metal.device.MetalBuffer;
-import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Records dispatches into a concurrent encoder: {@link #kernel}, then its arguments in the order of
- * their indices, then {@link #dispatch}. A barrier goes before a dispatch that uses what another
- * one wrote, or writes what another one used, since the last barrier; there are no others.
- * Allocates nothing.
+ * Writes dispatches down: {@link #kernel}, then its arguments in the order of their indices, then
+ * {@link #dispatch}. A barrier goes before a dispatch that uses what another one wrote, or writes
+ * what another one used, since the last barrier; there are no others. Allocates nothing in steady
+ * state.
  */
 public final class KernelEncoder {
-  private static final int PARAMETER_BYTES = 128;
-
-  private final MemorySegment parameters;
   private final @Nullable Region[] used = new Region[ComputeEncoder.NUM_BUFFER_INDICES];
   private final boolean[] written = new boolean[ComputeEncoder.NUM_BUFFER_INDICES];
-  private @Nullable ComputeEncoder encoder;
+  private @Nullable Recording recording;
+  private RowPart part = RowPart.ALL;
   private long stretch;
   private int numUsed;
-  private int index;
-  private int parameterBytes;
+  private int threadgroupBytes;
   private boolean conflict;
-  private boolean hasThreadgroupMemory;
   private int numDispatches;
   private int numBarriers;
 
-  /**
-   * @param arena lives as long as this object
-   */
-  public KernelEncoder(Arena arena) {
-    parameters = arena.allocate(PARAMETER_BYTES, 16);
-  }
-
-  /** Starts a pass. */
-  public void open(ComputeEncoder opened) {
-    encoder = opened;
-    hasThreadgroupMemory = false;
+  /** Starts a pass, in an empty recording. */
+  public void open(Recording opened) {
+    recording = opened;
+    opened.clear();
     stretch++;
     numDispatches = 0;
     numBarriers = 0;
     clear();
   }
 
-  /** Ends the pass's encoder. */
-  public void end() {
-    encoder().end();
-    encoder = null;
+  /**
+   * Goes on in an encoder of its own, before which all that was recorded so far was sent: nothing
+   * of it needs a barrier any more. Its parameters stay where they are.
+   */
+  public void split() {
+    recording().cut();
+    stretch++;
   }
 
-  private ComputeEncoder encoder() {
-    return Objects.requireNonNull(encoder, "no pass is being recorded");
+  /** Ends the pass. */
+  public void end() {
+    recording = null;
+  }
+
+  private Recording recording() {
+    return Objects.requireNonNull(recording, "no pass is being recorded");
   }
 
   private void clear() {
@@ -63,27 +57,33 @@ public final class KernelEncoder {
       used[i] = null;
     }
     numUsed = 0;
-    index = 0;
-    parameterBytes = 0;
+    threadgroupBytes = 0;
     conflict = false;
   }
 
-  /** Begins a dispatch. */
+  /** Begins a dispatch that works on all rows, or on none. */
   KernelEncoder kernel(ComputePipeline pipeline) {
+    return kernel(pipeline, RowPart.ALL);
+  }
+
+  /** Begins a dispatch. */
+  KernelEncoder kernel(ComputePipeline pipeline, RowPart rows) {
     clear();
-    encoder().setPipeline(pipeline);
+    part = rows;
+    recording().dispatches().begin(pipeline);
+    recording().parameters().begin();
     return this;
   }
 
   /** Binds memory that nothing writes while passes run: weights, constants, the plan. */
   KernelEncoder constant(MetalBuffer buffer, long offset) {
-    encoder().setBuffer(index++, buffer, offset);
+    recording().dispatches().bind(buffer, offset);
     return this;
   }
 
   /** Binds memory that the kernel reads. */
   KernelEncoder read(Region region, long offset) {
-    conflict |= region.lastWrite == stretch;
+    conflict |= region.isWritten(part, stretch);
     return use(region, offset, false);
   }
 
@@ -93,7 +93,7 @@ public final class KernelEncoder {
 
   /** Binds memory that the kernel writes, and may read. */
   KernelEncoder write(Region region, long offset) {
-    conflict |= region.lastWrite == stretch || region.lastRead == stretch;
+    conflict |= region.isWritten(part, stretch) || region.isRead(part, stretch);
     return use(region, offset, true);
   }
 
@@ -102,7 +102,7 @@ public final class KernelEncoder {
   }
 
   private KernelEncoder use(Region region, long offset, boolean isWritten) {
-    encoder().setBuffer(index++, region.buffer(), offset);
+    recording().dispatches().bind(region.buffer(), offset);
     used[numUsed] = region;
     written[numUsed++] = isWritten;
     return this;
@@ -110,8 +110,7 @@ public final class KernelEncoder {
 
   /** Appends a field of the parameter struct. */
   KernelEncoder field(int value) {
-    parameters.set(ValueLayout.JAVA_INT, parameterBytes, value);
-    parameterBytes += Integer.BYTES;
+    recording().parameters().field(value);
     return this;
   }
 
@@ -121,37 +120,45 @@ public final class KernelEncoder {
 
   /** Binds the parameter struct. */
   KernelEncoder parameters() {
-    encoder().setBytes(index++, parameters, 0, parameterBytes);
-    return this;
+    ParameterMemory parameters = recording().parameters();
+    return constant(parameters.buffer(), parameters.take());
   }
 
   KernelEncoder threadgroupMemory(long bytes) {
-    encoder().setThreadgroupMemory(0, bytes);
-    hasThreadgroupMemory = true;
+    threadgroupBytes = Math.toIntExact(bytes);
     return this;
   }
 
   /** Runs the kernel on a grid of threadgroups. */
   void dispatch(long groupsX, long groupsY, long groupsZ, int threads) {
+    add(groupsX, groupsY, groupsZ, threads);
+  }
+
+  /**
+   * As {@link #dispatch}, with a threadgroup in x for each split of the longest decode sequence.
+   */
+  void dispatchSplits(DevicePlan plan, long groupsY, long groupsZ, int threads) {
+    int splits = AttentionRoute.splits(plan.longestDecode());
+    recording().splitsSequences(add(splits, groupsY, groupsZ, threads));
+  }
+
+  private int add(long groupsX, long groupsY, long groupsZ, int threads) {
     if (conflict) {
-      encoder().barrier();
       stretch++;
       numBarriers++;
     }
     for (int i = 0; i < numUsed; i++) {
       Region region = Objects.requireNonNull(used[i]);
       if (written[i]) {
-        region.lastWrite = stretch;
+        region.noteWrite(part, stretch);
       } else {
-        region.lastRead = stretch;
+        region.noteRead(part, stretch);
       }
     }
-    encoder().dispatch(groupsX, groupsY, groupsZ, threads, 1, 1);
-    if (hasThreadgroupMemory) {
-      encoder().setThreadgroupMemory(0, 0); // it would stay reserved for the kernels that follow
-      hasThreadgroupMemory = false;
-    }
     numDispatches++;
+    return recording()
+        .dispatches()
+        .dispatch(groupsX, groupsY, groupsZ, threads, threadgroupBytes, conflict);
   }
 
   /** Dispatches since {@link #open}. */

@@ -167,6 +167,16 @@ public final class KernelLibrary {
     return pipeline;
   }
 
+  /** Names of the kernels of each source, for the check on a real Mac. */
+  static Map<String, List<String>> families() {
+    return FAMILIES;
+  }
+
+  /** As {@link #families}, of the sources for tensor operations, which need MSL 4.0. */
+  static Map<String, List<String>> tensorFamilies() {
+    return TENSOR_FAMILIES;
+  }
+
   /** Names of all kernels that the encoders may use. */
   static List<String> names() {
     return Stream.of(FAMILIES, TENSOR_FAMILIES)

@@ -89,7 +89,7 @@ public final class MatmulKernels {
   private void prefill(
       int rows, Region x, MetalMatrix matrix, Region out, int outputs, ElementType type) {
     Gemm kind = MatmulRoute.gemm(matrix.format(), rows, hasTensorOperations);
-    encoder.kernel(products(matrix.format(), type).gemm.get(kind));
+    encoder.kernel(products(matrix.format(), type).gemm.get(kind), RowPart.PREFILL);
     matrix.bind(encoder);
     encoder
         .read(x)
@@ -122,7 +122,7 @@ public final class MatmulKernels {
       total += outputs[m];
     }
     Matvec kind = MatmulRoute.matvec(matrix.format(), rows, total);
-    encoder.kernel(products(matrix.format(), type).matvec.get(kind));
+    encoder.kernel(products(matrix.format(), type).matvec.get(kind), RowPart.DECODE);
     int groups = bindMatrices(matrices, outputs, first, end, kind.outputs());
     encoder.read(x, (long) firstRow * matrix.columns() * ElementType.BF16.bytes());
     bindOutputs(outs, outputs, first, end, firstRow, type);

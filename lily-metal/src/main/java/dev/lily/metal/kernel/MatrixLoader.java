@@ -8,25 +8,38 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.List;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Brings weights to the device. Those that lie in a mapped file at an offset that the kernels can
  * read from stay there; the others are copied.
  */
 public final class MatrixLoader {
+  private static final Logger log = LoggerFactory.getLogger(MatrixLoader.class);
+
   /** What copies are aligned to: more than any kernel asks for. */
   private static final long COPY_ALIGNMENT = 256;
 
   /** Columns that a lane of a product takes at a time: a group is a multiple of it. */
   private static final int CHUNK = 16;
 
-  private record MappedFile(long address, long byteSize, MetalBuffer buffer) {}
+  private record MappedFile(MemorySegment memory, MetalBuffer buffer) {
+    long address() {
+      return memory.address();
+    }
+
+    long byteSize() {
+      return memory.byteSize();
+    }
+  }
 
   private record Placed(MetalBuffer buffer, long offset) {}
 
   private final DeviceMemory memory;
   private final List<MappedFile> files = new ArrayList<>();
   private long copiedBytes;
+  private int numRead;
 
   public MatrixLoader(DeviceMemory memory) {
     this.memory = memory;
@@ -35,7 +48,29 @@ public final class MatrixLoader {
   /** Wraps a mapped file whole. A mapping that does not start at a page is copied bit by bit. */
   public void map(MemorySegment file) {
     if (file.byteSize() > 0 && memory.canWrap(file)) {
-      files.add(new MappedFile(file.address(), file.byteSize(), memory.wrap(file)));
+      files.add(new MappedFile(file, memory.wrap(file)));
+    }
+  }
+
+  /**
+   * Reads the mapped files into memory, so that the first pass does not wait for the disk while it
+   * keeps the GPU.
+   */
+  public void readAhead() {
+    long bytes = 0;
+    long start = System.nanoTime();
+    for (; numRead < files.size(); numRead++) {
+      MemorySegment file = files.get(numRead).memory;
+      if (file.isMapped()) {
+        file.load();
+        bytes += file.byteSize();
+        log.info(
+            "Read {} MiB of weights in {} ms: file {} of {}",
+            bytes >> 20,
+            (System.nanoTime() - start) / 1_000_000,
+            numRead + 1,
+            files.size());
+      }
     }
   }
 
@@ -169,8 +204,10 @@ public final class MatrixLoader {
   private Placed place(MemorySegment values, int alignment) {
     if (values.isNative()) {
       for (MappedFile file : files) {
-        long offset = values.address() - file.address;
-        if (offset >= 0 && offset + values.byteSize() <= file.byteSize && offset % alignment == 0) {
+        long offset = values.address() - file.address();
+        if (offset >= 0
+            && offset + values.byteSize() <= file.byteSize()
+            && offset % alignment == 0) {
           return new Placed(file.buffer, offset);
         }
       }

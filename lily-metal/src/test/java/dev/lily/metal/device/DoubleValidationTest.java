@@ -127,6 +127,15 @@ class DoubleValidationTest extends MetalTestCase {
                   dispatch(e, 1, 32);
                 }),
             new Refusal(
+                "offset 4 at index 1 (factor), a constant, is no multiple of 256",
+                e -> {
+                  MessageSend.send(e, MetalSelectors.SET_PIPELINE, gpu.scale.id());
+                  MessageSend.send(e, MetalSelectors.SET_BUFFER, gpu.a.id(), 0, 0);
+                  MessageSend.send(e, MetalSelectors.SET_BUFFER, gpu.b.id(), 4, 1);
+                  MessageSend.send(e, MetalSelectors.SET_THREADGROUP_MEMORY, 64, 0);
+                  dispatch(e, 1, 32);
+                }),
+            new Refusal(
                 "offset 2 at index 0 (a) is no multiple of 4",
                 e -> {
                   bindAdd(e);

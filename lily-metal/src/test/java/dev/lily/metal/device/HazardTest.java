@@ -80,6 +80,24 @@ class HazardTest extends MetalTestCase {
   }
 
   @Test
+  void saysWhichBarrierCouldBeLeftOut() {
+    metal.set("mutate", 1);
+    ComputeEncoder encoder = gpu.begin(DispatchType.CONCURRENT);
+    gpu.add(encoder, gpu.a, gpu.b, gpu.c);
+    encoder.barrier();
+    gpu.add(encoder, gpu.c, gpu.b, gpu.d);
+    encoder.barrier();
+    gpu.add(encoder, gpu.a, gpu.b, gpu.a, 0, 1);
+    run(encoder);
+    assertThat(metal.violations()).isEmpty();
+    assertThat(metal.get("mutants")).isEqualTo(2);
+    assertThat(metal.notes())
+        .containsExactly(
+            "barrier 1 orders nothing: before it {stub_add}, after it {stub_add}",
+            "barrier 1 can be left out unnoticed");
+  }
+
+  @Test
   void allowsReadersAndDisjointRangesTogether() {
     ComputeEncoder encoder = gpu.begin(DispatchType.CONCURRENT);
     gpu.add(encoder, gpu.a, gpu.b, gpu.c, 0, 32);

@@ -40,6 +40,7 @@ public final class MetalDouble {
 
   private static MetalDouble instance;
 
+  private final Path path;
   private final SymbolLookup library;
   private final MethodHandle set;
   private final MethodHandle get;
@@ -50,6 +51,7 @@ public final class MetalDouble {
   private final MethodHandle loadKernels;
 
   private MetalDouble(Path path) {
+    this.path = path;
     library = SymbolLookup.libraryLookup(path, Arena.global());
     set = handle("double_set", FunctionDescriptor.ofVoid(ADDRESS, JAVA_LONG));
     get = handle("double_get", FunctionDescriptor.of(JAVA_LONG, ADDRESS));
@@ -85,6 +87,11 @@ public final class MetalDouble {
     return instance;
   }
 
+  /** The library that stands for the system's. */
+  public Path path() {
+    return path;
+  }
+
   /** Three hand-written kernels: {@code stub_add}, {@code stub_scale}, {@code stub_count}. */
   public void useStubKernels() {
     useKernels(
@@ -92,21 +99,35 @@ public final class MetalDouble {
   }
 
   /**
-   * The kernels of the back end.
+   * The kernels of the back end, with every access of theirs checked.
+   *
+   * @return the library they are in
+   * @throws org.opentest4j.TestAbortedException if they can't be built on this machine
+   */
+  public Path useKernels() {
+    Path kernels = KernelLibraries.given().orElseGet(() -> toolchain().buildLibrary());
+    useKernels(kernels);
+    return kernels;
+  }
+
+  /**
+   * The kernels of the back end without checks of accesses and hazards, which is several times
+   * faster: for long runs that ask for numbers only. The setting {@code track} is off until it is
+   * set again or the double is {@link #reset}.
    *
    * @throws org.opentest4j.TestAbortedException if they can't be built on this machine
    */
-  public void useKernels() {
-    Optional<Path> given = KernelLibraries.given();
-    if (given.isPresent()) {
-      useKernels(given.get());
-      return;
-    }
-    Optional<MslToolchain> toolchain = MslToolchain.find(Path.of("target", "msl"));
+  public void useFastKernels() {
+    useKernels(KernelLibraries.given().orElseGet(() -> toolchain().buildFastLibrary()));
+    set("track", 0);
+  }
+
+  private static MslToolchain toolchain() {
+    Optional<MslToolchain> toolchain = MslToolchain.find();
     if (toolchain.isEmpty()) {
       NativeTools.skip("The kernels can't be built here; install the package clang-19");
     }
-    useKernels(toolchain.orElseThrow().buildLibrary());
+    return toolchain.orElseThrow();
   }
 
   /** Takes kernels from a CPU build of them. */

@@ -19,7 +19,8 @@ import org.opentest4j.TestAbortedException;
 final class NativeTools {
   static final String REQUIRE = "LILY_REQUIRE_METAL_TOOLS";
 
-  private static final Path MODULE = Path.of(System.getProperty("basedir", "")).toAbsolutePath();
+  private static final Path MODULE =
+      Path.of(System.getProperty("lily.metal.dir", "")).toAbsolutePath();
   private static final Path SOURCES = MODULE.resolve("src/test/native");
   private static final Path TARGET = MODULE.resolve("target/metal-double");
 

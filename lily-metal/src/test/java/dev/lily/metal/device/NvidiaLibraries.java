@@ -15,7 +15,7 @@ final class NvidiaLibraries {
   public static void main(String[] arguments) throws IOException {
     Path folder = Files.createDirectories(Path.of(arguments[0]));
     MslToolchain toolchain =
-        MslToolchain.find(Path.of("target", "msl"))
+        MslToolchain.find()
             .orElseThrow(() -> new IllegalStateException("clang 19 or newer is not installed"));
     MetalDouble.install().useStubKernels();
     Path built = Path.of("target", "metal-double");

@@ -34,9 +34,28 @@ public final class MslToolchain {
 
   private static final List<String> NAMES = List.of("clang++-19", "clang++-20", "clang++");
   private static final int LEAST_VERSION = 19;
-  private static final Path NATIVE = Path.of("src/test/native/msl");
-  private static final Path GPU = Path.of("src/test/native/gpu");
-  private static final Path TRANSLATOR = Path.of("src/test/java/dev/lily/metal/msl");
+
+  /** This module's directory; tests of other modules are told where it is. */
+  private static final Path MODULE =
+      Path.of(System.getProperty("lily.metal.dir", "")).toAbsolutePath();
+
+  private static final Path NATIVE = MODULE.resolve("src/test/native/msl");
+  private static final Path GPU = MODULE.resolve("src/test/native/gpu");
+  private static final Path TRANSLATOR = MODULE.resolve("src/test/java/dev/lily/metal/msl");
+  private static final Path WORK = MODULE.resolve("target/msl");
+
+  // No vectorisation, so that each access in the source is one traced access of its own size.
+  private static final List<String> TRACED =
+      List.of(
+          "-O1",
+          "-fno-vectorize",
+          "-fno-slp-vectorize",
+          "-fsanitize-coverage=func,trace-loads,trace-stores");
+
+  private static final List<String> UNTRACED = List.of("-O2", "-DLILY_UNTRACED");
+
+  // What the functions of the language become on a processor that has it; the bits stay the same.
+  private static final List<String> FMA = List.of("-mfma", "-mavx2");
 
   private final String clang;
   private final Path work;
@@ -54,16 +73,17 @@ public final class MslToolchain {
   }
 
   /**
-   * @param work directory for intermediate files
+   * The toolchain, with this module's {@code target} folder for what it makes.
+   *
    * @return empty if no clang of version 19 or newer is installed
    */
-  public static Optional<MslToolchain> find(Path work) {
+  public static Optional<MslToolchain> find() {
     for (String name : NAMES) {
       try {
         Outcome version = run(List.of(name, "-dumpversion"));
         if (version.succeeded()
             && Integer.parseInt(version.output().strip().split("\\.", 2)[0]) >= LEAST_VERSION) {
-          return Optional.of(new MslToolchain(name, work));
+          return Optional.of(new MslToolchain(name, WORK));
         }
       } catch (UncheckedIOException e) {
         continue; // not installed
@@ -178,7 +198,28 @@ public final class MslToolchain {
    * @return the library; an existing one is reused if it was built from the same sources
    */
   public Path buildLibrary() {
-    return build("lily-kernels", FAMILIES.stream().map(f -> new Unit(f, source(f))).toList());
+    return build("lily-kernels", units());
+  }
+
+  /**
+   * As {@link #buildLibrary}, without the checks of memory accesses: for long runs that ask for
+   * numbers only. It gives the same ones.
+   */
+  public Path buildFastLibrary() {
+    List<String> options = new ArrayList<>(UNTRACED);
+    if (hasFma()) {
+      options.addAll(FMA);
+    }
+    return build("lily-kernels-fast", units(), options);
+  }
+
+  private static boolean hasFma() {
+    Path info = Path.of("/proc/cpuinfo");
+    return Files.exists(info) && read(info).matches("(?s).*\\bfma\\b.*\\bavx2\\b.*");
+  }
+
+  private static List<Unit> units() {
+    return FAMILIES.stream().map(f -> new Unit(f, source(f))).toList();
   }
 
   /**
@@ -229,10 +270,11 @@ public final class MslToolchain {
     link.addAll(List.of("-nostdlib++", "-o", target.toString()));
     for (String family : FAMILIES) {
       String table = preprocess(family, source(family)).toTable();
-      link.add(compile(write(family + ".table.cpp", table), List.of("-O1", "-w")));
+      link.add(compile("gpu", write(family + ".table.cpp", table), List.of("-O1", "-w")));
     }
     link.add(
         compile(
+            "gpu",
             GPU.resolve("executor.cpp"),
             List.of("-O2", "-Wall", "-Wextra", "-Werror", "-fno-exceptions", "-fno-rtti")));
     link.add("-ldl");
@@ -252,8 +294,12 @@ public final class MslToolchain {
   }
 
   Path build(String library, List<Unit> units) {
+    return build(library, units, TRACED);
+  }
+
+  private Path build(String library, List<Unit> units, List<String> options) {
     Path target = work.resolve("lib" + library + ".so");
-    StringBuilder everything = new StringBuilder();
+    StringBuilder everything = new StringBuilder(options.toString());
     units.forEach(unit -> everything.append(unit.source()));
     appendFiles(NATIVE, ".*\\.(h|cpp)", everything);
     appendFiles(TRANSLATOR, ".*/Msl\\w+\\.java", everything);
@@ -263,33 +309,31 @@ public final class MslToolchain {
     if (Files.exists(target) && Files.exists(stamp) && read(stamp).equals(digest)) {
       return target;
     }
-    List<String> objects = new ArrayList<>(units.parallelStream().map(this::compile).toList());
-    objects.add(
-        compile(
-            NATIVE.resolve("runtime.cpp"),
-            List.of("-O2", "-Wno-ignored-attributes", "-Wno-psabi")));
-    List<String> link = new ArrayList<>(List.of(clang, "-shared", "-o", target.toString()));
+    List<String> objects =
+        new ArrayList<>(
+            units.parallelStream().map(unit -> compile(library, unit, options)).toList());
+    List<String> runtime = new ArrayList<>(List.of("-O2", "-Wno-ignored-attributes", "-Wno-psabi"));
+    options.stream().filter(option -> option.startsWith("-D")).forEach(runtime::add);
+    objects.add(compile(library, NATIVE.resolve("runtime.cpp"), runtime));
+    List<String> link =
+        new ArrayList<>(List.of(clang, "-shared", "-Wl,-Bsymbolic", "-o", target.toString()));
     link.addAll(objects);
     require(run(link));
     write(library + ".stamp", digest);
     return target;
   }
 
-  // No vectorisation, so that each access in the source is one traced access of its own size.
-  private String compile(Unit unit) {
+  private String compile(String library, Unit unit, List<String> options) {
+    List<String> all = new ArrayList<>(options);
+    all.addAll(List.of("-ffp-contract=off", "-w"));
     return compile(
+        library,
         write(unit.name() + ".run.cpp", preprocess(unit.name(), unit.source()).toRun()),
-        List.of(
-            "-O1",
-            "-fno-vectorize",
-            "-fno-slp-vectorize",
-            "-ffp-contract=off",
-            "-fsanitize-coverage=func,trace-loads,trace-stores",
-            "-w"));
+        all);
   }
 
-  private String compile(Path file, List<String> options) {
-    Path object = work.resolve(file.getFileName() + ".o");
+  private String compile(String library, Path file, List<String> options) {
+    Path object = work.resolve(library + "-" + file.getFileName() + ".o");
     List<String> command =
         new ArrayList<>(List.of(clang, "-c", "-g1", "-fPIC", "-o", object.toString()));
     command.addAll(options);

@@ -69,6 +69,7 @@ public final class LilyHealthIndicator extends AbstractHealthIndicator {
     health
         .withDetail("model", model.name())
         .withDetail("backend", model.backend())
+        .withDetail("backendReason", model.backendReason())
         .withDetail("device", model.device())
         .withDetail("deviceDetail", model.deviceDetail())
         .withDetail("memory", memory);

@@ -55,6 +55,7 @@ class LilyHealthIndicatorTest {
         .containsEntry("backend", "cpu")
         .containsEntry("device", "A processor")
         .containsEntry("deviceDetail", "scalar, 2 threads")
+        .containsEntry("backendReason", "cpu (A processor)")
         .containsEntry("memory", new MemoryDetails(39, 100, 10, 20, 3, 4, 5, 2048, 8))
         .containsEntry("notes", List.of("The checkpoint's chat template differs."))
         .containsEntry("queued", 2)

@@ -162,7 +162,8 @@ public final class Qwen35Moe implements LanguageModel {
 
   @Override
   public PendingPass forward(RowPlan plan) {
-    return forward(plan, PassObserver.NONE);
+    PendingPass replayed = backend.replay(plan, device);
+    return replayed != null ? replayed : forward(plan, PassObserver.NONE);
   }
 
   PendingPass forward(RowPlan plan, PassObserver observer) {

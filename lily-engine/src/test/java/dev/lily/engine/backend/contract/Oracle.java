@@ -57,6 +57,19 @@ final class Oracle {
 
     /** Rows of y, one after the other. */
     double[] run(List<double[]> qkv, List<double[]> z, List<double[]> a, List<double[]> b) {
+      return run(qkv, z, a, b, new double[qkv.size() * valueHeads]);
+    }
+
+    /**
+     * @param magnified {@code [rows, valueHeads]}, set to what the norm makes of an error of the
+     *     size of the terms that the outputs of a head are summed from: large where they cancel
+     */
+    double[] run(
+        List<double[]> qkv,
+        List<double[]> z,
+        List<double[]> a,
+        List<double[]> b,
+        double[] magnified) {
       int width = valueHeads * valueDim;
       double[] y = new double[qkv.size() * width];
       double[][][] state = new double[valueHeads][keyDim][valueDim];
@@ -78,12 +91,27 @@ final class Oracle {
           double decay = Math.exp(-Math.exp(aLog[h]) * softplus);
           double[] o = step(state[h], q, k, v, decay, sigmoid(b.get(t)[h]));
           double[] n = rmsNorm(o, gain, eps);
+          magnified[t * valueHeads + h] =
+              terms(state[h], q) / Math.sqrt(dot(o, o) / o.length + eps);
           for (int j = 0; j < valueDim; j++) {
             y[t * width + h * valueDim + j] = n[j] * silu(z.get(t)[h * valueDim + j]);
           }
         }
       }
       return y;
+    }
+
+    /** The root of the mean square, over the outputs, of the sums of their terms' magnitudes. */
+    private static double terms(double[][] s, double[] q) {
+      double squares = 0;
+      for (int j = 0; j < s[0].length; j++) {
+        double sum = 0;
+        for (int i = 0; i < q.length; i++) {
+          sum += Math.abs(s[i][j] * q[i]);
+        }
+        squares += sum * sum;
+      }
+      return Math.sqrt(squares / s[0].length);
     }
 
     private double[] convolve(List<double[]> qkv, int t) {
@@ -195,7 +223,11 @@ final class Oracle {
       TestMatrix sharedExpertGate) {
 
     double[] run(double[] n) {
-      double[] p = router.multiply(0, n);
+      return run(n, router.multiply(0, n));
+    }
+
+    /** With router logits that were computed elsewhere. */
+    double[] run(double[] n, double[] p) {
       double[] out = new double[n.length];
       boolean[] taken = new boolean[p.length];
       int[] chosen = new int[numExpertsPerToken];

@@ -15,7 +15,11 @@ import dev.lily.engine.sampling.SamplingParameters;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /** The verb {@code sample}: equal to {@link Sampler}, whatever else is in the pass. */
 abstract class SamplingContract {
@@ -101,6 +105,71 @@ abstract class SamplingContract {
           assertThat(result.topToken(0, rank)).isEqualTo(expected.topToken(rank));
           assertThat(result.topLogprob(0, rank)).isEqualTo(expected.topLogprob(rank));
         }
+      }
+    }
+  }
+
+  static Stream<SamplingOptions> options() {
+    return Stream.of(
+        SamplingOptions.builder().temperature(1.0).build(),
+        SamplingOptions.builder().temperature(0.6).topK(7).build(),
+        SamplingOptions.builder().temperature(1.5).topP(0.7).build(),
+        SamplingOptions.builder().temperature(1.2).minP(0.2).build(),
+        SamplingOptions.builder().temperature(1.1).topK(30).topP(0.9).minP(0.05).build(),
+        SamplingOptions.builder()
+            .temperature(0.8)
+            .presencePenalty(1.5)
+            .frequencyPenalty(0.5)
+            .repetitionPenalty(1.3)
+            .build(),
+        SamplingOptions.builder()
+            .temperature(0.0)
+            .frequencyPenalty(0.7)
+            .logitBias(Map.of(3, 2.5, 60, -100.0, 90, 1.25))
+            .build(),
+        SamplingOptions.builder()
+            .temperature(0.9)
+            .topK(20)
+            .topP(0.95)
+            .minP(0.01)
+            .presencePenalty(-0.5)
+            .frequencyPenalty(0.25)
+            .repetitionPenalty(0.8)
+            .logitBias(Map.of(0, 4.0, 42, -2.0))
+            .build());
+  }
+
+  /** Eight sequences of eight steps, every second one with a mask. */
+  @ParameterizedTest
+  @MethodSource("options")
+  void choosesTheSamplersTokensWithEveryOption(SamplingOptions options) {
+    try (Rig rig = new Rig(contract.open())) {
+      Tensor logits = rig.tensor(VOCABULARY);
+      Values random = new Values(8);
+      float[] rows = random.uniform(64 * VOCABULARY, -4, 4);
+      int[] prompt = {3, 14, 15, 92, 65};
+      long[] allowed = {0x5555_3333_0F0F_00FFL, -1L >>> 31};
+      rig.plan().clear();
+      List<SamplerState> states = new ArrayList<>();
+      for (int s = 0; s < 8; s++) {
+        SamplingParameters parameters = SamplingParameters.of(options, 1000 + s, -1);
+        SamplerState state = new SamplerState(VOCABULARY);
+        state.begin(parameters, prompt);
+        rig.state().beginSampling(s, parameters, prompt);
+        if (s % 2 == 1) {
+          state.mask(allowed);
+          rig.state().maskTokens(s, allowed);
+        }
+        states.add(state);
+        add(rig, 8 * s, 8, s);
+      }
+      PendingPass result = sample(rig, logits, rows);
+      Sampler sampler = new Sampler(VOCABULARY);
+      SampledToken expected = new SampledToken();
+      for (int row = 0; row < 64; row++) {
+        assertThat(result.token(row))
+            .as("step %d of sequence %d", row % 8, row / 8)
+            .isEqualTo(sampler.sample(rows, row * VOCABULARY, states.get(row / 8), expected));
       }
     }
   }

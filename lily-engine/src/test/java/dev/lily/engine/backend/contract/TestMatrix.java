@@ -144,4 +144,17 @@ record TestMatrix(MatrixSource source, double[] values) {
     }
     return out;
   }
+
+  /** The root of {@code Σ (matrix · x)²} over the terms of each output. */
+  double[] rootOfSquares(double[] x) {
+    double[] out = new double[rows()];
+    for (int o = 0; o < rows(); o++) {
+      for (int c = 0; c < columns(); c++) {
+        double term = values[o * columns() + c] * x[c];
+        out[o] += term * term;
+      }
+      out[o] = Math.sqrt(out[o]);
+    }
+    return out;
+  }
 }

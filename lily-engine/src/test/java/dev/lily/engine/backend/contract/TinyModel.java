@@ -17,7 +17,9 @@ import dev.lily.engine.backend.StackedProjection;
 import dev.lily.engine.backend.StateLayout;
 import dev.lily.engine.backend.Tensor;
 import dev.lily.engine.backend.contract.TestMatrix.Format;
+import dev.lily.engine.backend.contract.TinyTrace.Step;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Three random layers that use every verb: delta rule, attention, delta rule, each with experts.
@@ -28,10 +30,13 @@ public final class TinyModel implements AutoCloseable {
   static final int NUM_PAGES = 64;
   public static final PassLimits LIMITS = new PassLimits(64, 8, 64, 200);
 
-  private static final int HIDDEN = 64;
-  private static final float EPS = 1e-6f;
+  public static final int NUM_EXPERTS = 8;
 
-  private final Values random = new Values(2025);
+  private static final int HIDDEN = 64;
+  static final float EPS = 1e-6f;
+
+  private final Variant variant;
+  private final Values random;
   private final Backend backend;
   private final DeviceState state;
   private final Matrix embedding;
@@ -41,40 +46,105 @@ public final class TinyModel implements AutoCloseable {
   private final Tensor rows;
   private final Layer[] layers;
   private final LogitsOperands head;
-  private final Tensor lastGain;
+  private final Gain lastGain;
+  private final Weights lmHead;
 
-  private record Layer(
-      Tensor mixerGain,
+  /**
+   * Which weights, and how two steps that can turn a rounding into a large difference behave.
+   *
+   * @param numExpertsPerToken with {@link #NUM_EXPERTS} there is no choice that could tip
+   * @param deltaEps of the norm after the delta rule: large against its outputs' mean square, the
+   *     norm never magnifies an output that is nearly zero
+   * @param headDim of the attention layer
+   * @param down format of the experts' last matrices
+   */
+  public record Variant(
+      long seed, int numExpertsPerToken, float deltaEps, int headDim, Format down) {
+    /** As a checkpoint has them. */
+    public static Variant of(long seed) {
+      return new Variant(seed, 2, EPS, 32, Format.AFFINE_4);
+    }
+
+    /** Neither step magnifies anything. */
+    public static Variant steady(long seed) {
+      return new Variant(seed, NUM_EXPERTS, 0.1f, 32, Format.AFFINE_4);
+    }
+
+    /**
+     * Heads that no block divides and experts of two formats, for a back end's plainest kernels.
+     */
+    public static Variant irregular(long seed) {
+      return new Variant(seed, 2, EPS, 36, Format.AFFINE_8);
+    }
+  }
+
+  /** A matrix, and the numbers it stands for. */
+  record Weights(TestMatrix values, Matrix matrix) {}
+
+  /** Gains, and where the back end has them. */
+  record Gain(float[] values, Tensor tensor) {}
+
+  /** A layer with a delta rule or attention; oracles compute from the operands' values. */
+  record Layer(
+      Gain mixerGain,
+      List<Weights> inputWeights,
       StackedProjection inputs,
-      GatedDeltaOperands delta,
-      AttentionOperands attention,
+      @Nullable GatedDeltaOperands delta,
+      Oracle.@Nullable Delta deltaOracle,
+      @Nullable AttentionOperands attention,
+      Oracle.@Nullable Attention attentionOracle,
       Tensor y,
-      Matrix output,
-      Tensor expertsGain,
-      ExpertsOperands experts) {}
+      Weights output,
+      Gain expertsGain,
+      ExpertsOperands experts,
+      Oracle.Experts expertsOracle) {}
 
   public TinyModel(Backend backend) {
+    this(backend, Variant.of(2025));
+  }
+
+  public TinyModel(Backend backend, Variant variant) {
     this.backend = backend;
-    embedding = matrix(Format.AFFINE_4, 1, 128, HIDDEN);
+    this.variant = variant;
+    random = new Values(variant.seed());
+    embedding = weights(Format.AFFINE_4, 1, 128, HIDDEN).matrix();
     x = tensor(HIDDEN);
     n = tensor(HIDDEN);
     branch = tensor(HIDDEN);
     rows = tensor(HIDDEN);
     layers = new Layer[] {delta(0), attention(), delta(1)};
     lastGain = gain(HIDDEN);
+    lmHead = weights(Format.AFFINE_4, 1, 128, HIDDEN);
     head =
         new LogitsOperands(
-            rows,
-            lastGain,
-            EPS,
-            matrix(Format.AFFINE_4, 1, 128, HIDDEN),
-            tensor(HIDDEN),
-            tensor(VOCABULARY));
+            rows, lastGain.tensor(), EPS, lmHead.matrix(), tensor(HIDDEN), tensor(VOCABULARY));
     state =
         backend.openState(
             new StateLayout(
-                1, 2, 32, PAGE_TOKENS, NUM_PAGES, 2, 4, 128, 4, 16, 16, 16, 8, VOCABULARY),
-            new ModelShape(HIDDEN, 4, 32, 64, 8, 2, 64, 64, VOCABULARY),
+                1,
+                2,
+                variant.headDim(),
+                PAGE_TOKENS,
+                NUM_PAGES,
+                2,
+                4,
+                128,
+                4,
+                16,
+                16,
+                16,
+                8,
+                VOCABULARY),
+            new ModelShape(
+                HIDDEN,
+                4,
+                variant.headDim(),
+                64,
+                NUM_EXPERTS,
+                variant.numExpertsPerToken(),
+                64,
+                64,
+                VOCABULARY),
             LIMITS);
   }
 
@@ -82,13 +152,19 @@ public final class TinyModel implements AutoCloseable {
     return backend.tensor(LIMITS.maxRows(), columns);
   }
 
-  private Tensor gain(int columns) {
-    return backend.constant(random.uniform(columns, 0.5, 1.5));
+  private Gain gain(int columns) {
+    float[] values = random.uniform(columns, 0.5, 1.5);
+    return new Gain(values, backend.constant(values));
   }
 
-  private Matrix matrix(Format format, int numMatrices, int rows, int columns) {
-    return backend.matrix(
-        TestMatrix.random(random, format, numMatrices, rows, columns, 0.3).source());
+  private Weights weights(Format format, int numMatrices, int rows, int columns) {
+    TestMatrix values = TestMatrix.random(random, format, numMatrices, rows, columns, 0.3);
+    return new Weights(values, backend.matrix(values.source()));
+  }
+
+  private static StackedProjection stack(Tensor n, List<Weights> weights, Tensor... outputs) {
+    return new StackedProjection(
+        n, weights.stream().map(Weights::matrix).toList(), List.of(outputs));
   }
 
   private Layer delta(int layer) {
@@ -97,15 +173,17 @@ public final class TinyModel implements AutoCloseable {
     Tensor a = tensor(4);
     Tensor b = tensor(4);
     Tensor y = tensor(64);
-    StackedProjection inputs =
-        new StackedProjection(
-            n,
-            List.of(
-                matrix(Format.AFFINE_4, 1, 128, HIDDEN),
-                matrix(Format.AFFINE_4, 1, 64, HIDDEN),
-                matrix(Format.AFFINE_4, 1, 4, HIDDEN),
-                matrix(Format.AFFINE_4, 1, 4, HIDDEN)),
-            List.of(qkv, z, a, b));
+    List<Weights> inputs =
+        List.of(
+            weights(Format.AFFINE_4, 1, 128, HIDDEN),
+            weights(Format.AFFINE_4, 1, 64, HIDDEN),
+            weights(Format.AFFINE_4, 1, 4, HIDDEN),
+            weights(Format.AFFINE_4, 1, 4, HIDDEN));
+    Gain conv = constants(128 * 4, 0.7);
+    Gain aLog = constants(4, 1);
+    Gain dtBias = constants(4, 1);
+    Gain gain = gain(16);
+    float eps = variant.deltaEps();
     GatedDeltaOperands operands =
         new GatedDeltaOperands(
             layer,
@@ -118,78 +196,122 @@ public final class TinyModel implements AutoCloseable {
             z,
             a,
             b,
-            backend.constant(random.uniform(128 * 4, -0.7, 0.7)),
-            backend.constant(random.uniform(4, -1, 1)),
-            backend.constant(random.uniform(4, -1, 1)),
-            gain(16),
-            EPS,
+            conv.tensor(),
+            aLog.tensor(),
+            dtBias.tensor(),
+            gain.tensor(),
+            eps,
             y);
-    return new Layer(
-        gain(HIDDEN),
-        inputs,
-        operands,
-        null,
-        y,
-        matrix(Format.AFFINE_4, 1, HIDDEN, 64),
-        gain(HIDDEN),
-        experts());
+    Oracle.Delta oracle =
+        new Oracle.Delta(
+            2, 4, 16, 16, 4, conv.values(), aLog.values(), dtBias.values(), gain.values(), eps);
+    return layer(
+        inputs, stack(n, inputs, qkv, z, a, b), operands, oracle, null, null, y, Format.AFFINE_4);
+  }
+
+  private Gain constants(int count, double limit) {
+    float[] values = random.uniform(count, -limit, limit);
+    return new Gain(values, backend.constant(values));
   }
 
   private Layer attention() {
-    Tensor queryAndGate = tensor(256);
-    Tensor key = tensor(64);
-    Tensor value = tensor(64);
-    Tensor y = tensor(128);
-    StackedProjection inputs =
-        new StackedProjection(
-            n,
-            List.of(
-                matrix(Format.AFFINE_4, 1, 256, HIDDEN),
-                matrix(Format.BF16, 1, 64, HIDDEN),
-                matrix(Format.F32, 1, 64, HIDDEN)),
-            List.of(queryAndGate, key, value));
+    int headDim = variant.headDim();
+    Tensor queryAndGate = tensor(8 * headDim);
+    Tensor key = tensor(2 * headDim);
+    Tensor value = tensor(2 * headDim);
+    Tensor y = tensor(4 * headDim);
+    List<Weights> inputs =
+        List.of(
+            weights(Format.AFFINE_4, 1, 8 * headDim, HIDDEN),
+            weights(Format.BF16, 1, 2 * headDim, HIDDEN),
+            weights(Format.F32, 1, 2 * headDim, HIDDEN));
+    Gain queryGain = gain(headDim);
+    Gain keyGain = gain(headDim);
     AttentionOperands operands =
         new AttentionOperands(
             0,
             4,
             2,
-            32,
+            headDim,
             8,
             10_000,
             queryAndGate,
             key,
             value,
-            gain(32),
-            gain(32),
+            queryGain.tensor(),
+            keyGain.tensor(),
             EPS,
-            tensor(128),
-            tensor(128),
+            tensor(4 * headDim),
+            tensor(4 * headDim),
             y);
-    return new Layer(
-        gain(HIDDEN),
+    Oracle.Attention oracle =
+        new Oracle.Attention(4, 2, headDim, 8, 10_000, queryGain.values(), keyGain.values(), EPS);
+    return layer(
         inputs,
+        stack(n, inputs, queryAndGate, key, value),
+        null,
         null,
         operands,
+        oracle,
         y,
-        matrix(Format.AFFINE_8, 1, HIDDEN, 128),
-        gain(HIDDEN),
-        experts());
+        headDim % 16 == 0 ? Format.AFFINE_8 : Format.BF16);
   }
 
-  private ExpertsOperands experts() {
-    return new ExpertsOperands(
-        2,
-        n,
-        matrix(Format.AFFINE_8, 1, 8, HIDDEN),
-        matrix(Format.AFFINE_4, 8, 64, HIDDEN),
-        matrix(Format.AFFINE_4, 8, 64, HIDDEN),
-        matrix(Format.AFFINE_4, 8, HIDDEN, 64),
-        matrix(Format.AFFINE_4, 1, 64, HIDDEN),
-        matrix(Format.AFFINE_4, 1, 64, HIDDEN),
-        matrix(Format.AFFINE_4, 1, HIDDEN, 64),
-        matrix(Format.AFFINE_8, 1, 1, HIDDEN),
-        tensor(8),
-        branch);
+  private Layer layer(
+      List<Weights> inputWeights,
+      StackedProjection inputs,
+      @Nullable GatedDeltaOperands delta,
+      Oracle.@Nullable Delta deltaOracle,
+      @Nullable AttentionOperands attention,
+      Oracle.@Nullable Attention attentionOracle,
+      Tensor y,
+      Format outputFormat) {
+    Gain mixerGain = gain(HIDDEN);
+    Weights output = weights(outputFormat, 1, HIDDEN, y.columns());
+    Gain expertsGain = gain(HIDDEN);
+    Weights router = weights(Format.AFFINE_8, 1, NUM_EXPERTS, HIDDEN);
+    Weights gate = weights(Format.AFFINE_4, NUM_EXPERTS, 64, HIDDEN);
+    Weights up = weights(Format.AFFINE_4, NUM_EXPERTS, 64, HIDDEN);
+    Weights down = weights(variant.down(), NUM_EXPERTS, HIDDEN, 64);
+    Weights sharedGate = weights(Format.AFFINE_4, 1, 64, HIDDEN);
+    Weights sharedUp = weights(Format.AFFINE_4, 1, 64, HIDDEN);
+    Weights sharedDown = weights(Format.AFFINE_4, 1, HIDDEN, 64);
+    Weights sharedExpertGate = weights(Format.AFFINE_8, 1, 1, HIDDEN);
+    int perToken = variant.numExpertsPerToken();
+    return new Layer(
+        mixerGain,
+        inputWeights,
+        inputs,
+        delta,
+        deltaOracle,
+        attention,
+        attentionOracle,
+        y,
+        output,
+        expertsGain,
+        new ExpertsOperands(
+            perToken,
+            n,
+            router.matrix(),
+            gate.matrix(),
+            up.matrix(),
+            down.matrix(),
+            sharedGate.matrix(),
+            sharedUp.matrix(),
+            sharedDown.matrix(),
+            sharedExpertGate.matrix(),
+            tensor(NUM_EXPERTS),
+            branch),
+        new Oracle.Experts(
+            perToken,
+            router.values(),
+            gate.values(),
+            up.values(),
+            down.values(),
+            sharedGate.values(),
+            sharedUp.values(),
+            sharedDown.values(),
+            sharedExpertGate.values()));
   }
 
   /** What the model runs on. */
@@ -201,34 +323,87 @@ public final class TinyModel implements AutoCloseable {
     return state;
   }
 
-  /** Runs the plan, samples where it says so, and leaves the logits for {@link #logits}. */
-  public PendingPass forward(RowPlan plan, float[] logits) {
+  /**
+   * Runs the plan, samples where it says so, and waits. Without logits a pass may be one that the
+   * back end kept, as in a decode loop.
+   *
+   * @param logits null if not wanted
+   */
+  public PendingPass forward(RowPlan plan, float @Nullable [] logits) {
+    PendingPass pass = logits == null ? replay(plan) : null;
+    if (pass == null) {
+      pass = record(plan, logits);
+    }
+    pass.await();
+    return pass;
+  }
+
+  /** Submits a pass that the back end kept; null if it has none for this plan. */
+  public @Nullable PendingPass replay(RowPlan plan) {
+    return backend.replay(plan, state);
+  }
+
+  /** Records the pass verb by verb, and submits it. */
+  public PendingPass record(RowPlan plan, float @Nullable [] logits) {
+    return record(plan, logits, null);
+  }
+
+  /** As {@link #forward(RowPlan, float[])}, with the activations unless {@code trace} is null. */
+  public PendingPass forward(RowPlan plan, float @Nullable [] logits, @Nullable TinyTrace trace) {
+    PendingPass pass = record(plan, logits, trace);
+    pass.await();
+    return pass;
+  }
+
+  private PendingPass record(RowPlan plan, float @Nullable [] logits, @Nullable TinyTrace trace) {
+    TinyTrace seen = trace == null ? TinyTrace.NONE : trace;
     ComputePass pass = backend.begin(plan, state);
+    int count = plan.numRows();
     pass.embed(embedding, x);
     Tensor before = null;
-    for (Layer layer : layers) {
-      pass.addNormalize(x, before, layer.mixerGain, EPS, n);
+    for (int i = 0; i < layers.length; i++) {
+      Layer layer = layers[i];
+      pass.addNormalize(x, before, layer.mixerGain.tensor(), EPS, n);
       pass.projectStack(layer.inputs);
+      seen.copy(pass, count, i, Step.MIXER_INPUT, x);
+      seen.copy(pass, count, i, layer.inputs.outputs());
       if (layer.delta != null) {
         pass.gatedDelta(layer.delta);
       } else {
         pass.prepareAttention(layer.attention);
         pass.attend(layer.attention);
       }
-      pass.project(layer.y, layer.output, branch);
-      pass.addNormalize(x, branch, layer.expertsGain, EPS, n);
+      seen.copy(pass, count, i, Step.MIXED, layer.y);
+      pass.project(layer.y, layer.output.matrix(), branch);
+      seen.copy(pass, count, i, Step.MIXER, branch);
+      pass.addNormalize(x, branch, layer.expertsGain.tensor(), EPS, n);
       pass.experts(layer.experts);
+      seen.copy(pass, count, i, Step.EXPERTS_INPUT, x);
+      seen.copy(pass, count, i, Step.ROUTER_LOGITS, layer.experts.routerLogits());
+      seen.copy(pass, count, i, Step.EXPERTS, branch);
       before = branch;
     }
     pass.gatherRows(x, branch, rows);
     pass.logits(head);
+    seen.copy(pass, plan.numLogitRows(), layers.length, Step.LAST, rows);
+    seen.copy(pass, plan.numLogitRows(), layers.length, Step.LOGITS, head.logits());
     pass.sample(head.logits());
     if (logits != null) {
       pass.copyOut(head.logits(), 0, plan.numLogitRows(), logits);
     }
-    PendingPass pending = pass.submit();
-    pending.await();
-    return pending;
+    return pass.submit();
+  }
+
+  Layer[] layers() {
+    return layers;
+  }
+
+  Gain lastGain() {
+    return lastGain;
+  }
+
+  TestMatrix lmHead() {
+    return lmHead.values();
   }
 
   @Override

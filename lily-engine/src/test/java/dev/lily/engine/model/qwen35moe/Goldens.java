@@ -12,17 +12,17 @@ import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
 /** Reads recorded reference values from the test resources. */
-final class Goldens {
+public final class Goldens {
   private static final String ROOT = "/goldens/";
 
   private Goldens() {}
 
-  static JsonNode json(String name) {
+  public static JsonNode json(String name) {
     return JsonMapper.shared().readTree(bytes(name));
   }
 
   /** All fp32 tensors of a safetensors file, flattened, by name. */
-  static Map<String, float[]> tensors(String name) {
+  public static Map<String, float[]> tensors(String name) {
     ByteBuffer file = ByteBuffer.wrap(bytes(name)).order(ByteOrder.LITTLE_ENDIAN);
     int headerBytes = (int) file.getLong(0);
     byte[] header = new byte[headerBytes];
@@ -46,7 +46,7 @@ final class Goldens {
     return tensors;
   }
 
-  static int[] ints(JsonNode array) {
+  public static int[] ints(JsonNode array) {
     int[] values = new int[array.size()];
     for (int i = 0; i < values.length; i++) {
       values[i] = array.get(i).asInt();

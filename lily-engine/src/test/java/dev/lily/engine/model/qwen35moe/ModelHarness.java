@@ -16,13 +16,14 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 
-/** A model driven pass by pass, without scheduler and tokenizer. */
-final class ModelHarness implements AutoCloseable {
-  static final SamplingParameters GREEDY = SamplingParameters.of(SamplingOptions.GREEDY, 0, -1);
+/** A model driven pass by pass, without scheduler and tokenizer; on any back end. */
+public final class ModelHarness implements AutoCloseable {
+  public static final SamplingParameters GREEDY =
+      SamplingParameters.of(SamplingOptions.GREEDY, 0, -1);
   private static final int PAGE_TOKENS = 32;
 
-  final Qwen35Config config;
-  final Qwen35Moe model;
+  public final Qwen35Config config;
+  public final Qwen35Moe model;
   private final Checkpoint checkpoint;
   private final Backend backend;
   private final RowPlan plan;
@@ -37,6 +38,11 @@ final class ModelHarness implements AutoCloseable {
             config, PAGE_TOKENS, pages, slots, limits.maxSequences(), config.vocabSize());
     model = Qwen35Moe.open(config, checkpoint, backend, layout, limits);
     plan = new RowPlan(limits);
+  }
+
+  /** lily-nano on a back end, which is closed with it. */
+  public static ModelHarness nano(Backend backend, PassLimits limits) {
+    return new ModelHarness(nano(), backend, limits, 2 * limits.maxSequences());
   }
 
   static ModelHarness open(Path directory, String kernels, int threads, PassLimits limits) {
@@ -56,12 +62,12 @@ final class ModelHarness implements AutoCloseable {
     return open(nano(), kernels, threads, new PassLimits(maxRows, sequences, logitRows, 2048));
   }
 
-  SequenceState newSequence() {
+  public SequenceState newSequence() {
     return Objects.requireNonNull(model.states().open(model.limits().maxPositions()));
   }
 
   /** Runs tokens through a sequence in chunks and returns the logits of every one. */
-  float[][] logits(SequenceState state, int[] tokens, int chunk) {
+  public float[][] logits(SequenceState state, int[] tokens, int chunk) {
     return logits(state, tokens, chunk, PassObserver.NONE);
   }
 
@@ -88,7 +94,7 @@ final class ModelHarness implements AutoCloseable {
   }
 
   /** Continues several prompts greedily, all decode rows in one plan; {@code steps} tokens each. */
-  List<int[]> greedy(List<int[]> prompts, int chunk, int steps) {
+  public List<int[]> greedy(List<int[]> prompts, int chunk, int steps) {
     List<SequenceState> states = new ArrayList<>();
     List<int[]> results = new ArrayList<>();
     for (int[] prompt : prompts) {
@@ -129,11 +135,11 @@ final class ModelHarness implements AutoCloseable {
     return results;
   }
 
-  RowPlan plan() {
+  public RowPlan plan() {
     return plan;
   }
 
-  void addRows(
+  public void addRows(
       SequenceState state, int[] tokens, int from, int count, int logitRows, int samplingSlot) {
     state.reserve(count);
     plan.add(
@@ -146,6 +152,18 @@ final class ModelHarness implements AutoCloseable {
         logitRows,
         samplingSlot);
     state.advance(count);
+  }
+
+  /** Runs the plan; the logits of its rows that need them, one after the other. */
+  public float[] forward() {
+    float[] logits = new float[plan.numLogitRows() * config.vocabSize()];
+    forward(
+        (pass, what, layer, tensor) -> {
+          if (what == PassObserver.Activation.LOGITS) {
+            pass.copyOut(tensor, 0, plan.numLogitRows(), logits);
+          }
+        });
+    return logits;
   }
 
   PendingPass forward(PassObserver observer) {

@@ -1,0 +1,327 @@
+package dev.lily.metal;
+
+import dev.lily.engine.EngineOptions;
+import dev.lily.engine.MemoryPlan;
+import dev.lily.engine.MemoryPlans;
+import dev.lily.engine.ModelDoesNotFitException;
+import dev.lily.engine.backend.Backend;
+import dev.lily.engine.backend.ComputePass;
+import dev.lily.engine.backend.DeviceInfo;
+import dev.lily.engine.backend.DeviceState;
+import dev.lily.engine.backend.Matrix;
+import dev.lily.engine.backend.MatrixSource;
+import dev.lily.engine.backend.ModelShape;
+import dev.lily.engine.backend.PassLimits;
+import dev.lily.engine.backend.RowPlan;
+import dev.lily.engine.backend.StateLayout;
+import dev.lily.engine.backend.Tensor;
+import dev.lily.engine.model.qwen35moe.Qwen35Config;
+import dev.lily.metal.kernel.ElementType;
+import dev.lily.metal.kernel.MetalTensor;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.stream.IntStream;
+
+/**
+ * The memory tables of {@code docs/metal.md} for Qwen3.6-35B-A3B, from the engine's own planner and
+ * this back end's own sizes. {@link #main} prints them.
+ */
+final class MemoryTable {
+  private static final Qwen35Config CONFIG =
+      new Qwen35Config(
+          2048,
+          40,
+          248_320,
+          1e-6f,
+          262_144,
+          16,
+          2,
+          256,
+          64,
+          1e7,
+          IntStream.range(0, 40).mapToObj(layer -> layer % 4 == 3).toList(),
+          16,
+          32,
+          128,
+          128,
+          4,
+          256,
+          8,
+          512,
+          512,
+          List.of());
+  private static final int VOCABULARY = 248_077;
+
+  /** bf16; lies in the same files as the text weights of the published 4-bit checkpoint. */
+  private static final long VISION_TOWER_BYTES = 893_142_496;
+
+  private static final int[] CONTEXTS = {4096, 16_384, 32_768, 65_536, 131_072, 262_144};
+  private static final int SESSIONS = 8; // the default
+  private static final double MIB = 1 << 20;
+  private static final double GIB = 1L << 30;
+
+  /**
+   * A size in which Macs are sold.
+   *
+   * @param memoryGib what is built in
+   * @param older published default working set limit before macOS 26, GiB
+   * @param newer the same from macOS 26 on
+   * @param raisedMib the limit that the page suggests to set
+   */
+  private record Mac(int memoryGib, double older, double newer, int raisedMib) {}
+
+  private static final List<Mac> MACS =
+      List.of(
+          new Mac(24, 16.00, 17.76, 20_480),
+          new Mac(32, 21.33, 24.96, 26_624),
+          new Mac(36, 27.00, 28.08, 30_720),
+          new Mac(48, 36.00, 37.44, 40_960),
+          new Mac(64, 48.00, 51.84, 57_344),
+          new Mac(128, 96.00, 107.52, 118_784));
+
+  private MemoryTable() {}
+
+  /** Prints the tables, each under the name that its marker in the page has. */
+  public static void main(String[] arguments) {
+    all()
+        .forEach(
+            (name, lines) -> System.out.println(name + "\n" + String.join("\n", lines) + "\n"));
+  }
+
+  /** The tables by the names of their markers. */
+  static Map<String, List<String>> all() {
+    Map<String, List<String>> tables = new LinkedHashMap<>();
+    tables.put("needs", needs());
+    tables.put("limits", limits());
+    tables.put("contexts", contexts());
+    return tables;
+  }
+
+  /** What a context takes. */
+  private static List<String> needs() {
+    List<String> lines = new ArrayList<>();
+    lines.add(
+        "| context | one conversation's KV cache | one session | eight sessions, at least | eight, all full |");
+    lines.add("|--:|--:|--:|--:|--:|");
+    for (int context : CONTEXTS) {
+      MemoryPlan one = plan(context, 1, Long.MAX_VALUE);
+      MemoryPlan eight = plan(context, SESSIONS, Long.MAX_VALUE);
+      long seven = eight.kvCacheBytes() - one.kvCacheBytes();
+      lines.add(
+          row(
+              number(context),
+              number(Math.round(one.kvCacheBytes() / MIB)) + " MiB",
+              gibibytes(one.totalBytes() / GIB),
+              gibibytes((eight.totalBytes() - seven) / GIB),
+              gibibytes(eight.totalBytes() / GIB)));
+    }
+    return lines;
+  }
+
+  /** What the machines allow. */
+  private static List<String> limits() {
+    List<String> lines = new ArrayList<>();
+    lines.add(
+        "| Mac | default before macOS 26 | default from macOS 26 | `N` to raise it to | left for the rest |");
+    lines.add("|--:|--:|--:|--:|--:|");
+    for (Mac mac : MACS) {
+      lines.add(
+          row(
+              mac.memoryGib + " GB",
+              published(mac.older),
+              published(mac.newer),
+              Integer.toString(mac.raisedMib),
+              (mac.memoryGib - mac.raisedMib / 1024) + " GiB"));
+    }
+    return lines;
+  }
+
+  /** Which context fits which machine. */
+  private static List<String> contexts() {
+    List<String> lines = new ArrayList<>();
+    List<String> head = new ArrayList<>(List.of("Mac"));
+    for (int context : CONTEXTS) {
+      head.add(number(context));
+    }
+    lines.add(row(head.toArray(String[]::new)));
+    lines.add("|--:|" + ":-:|".repeat(CONTEXTS.length));
+    for (Mac mac : MACS) {
+      List<String> line = new ArrayList<>(List.of(mac.memoryGib + " GB"));
+      for (int context : CONTEXTS) {
+        line.add(verdict(mac, context));
+      }
+      lines.add(row(line.toArray(String[]::new)));
+    }
+    return lines;
+  }
+
+  private static String row(String... cells) {
+    return "| " + String.join(" | ", cells) + " |";
+  }
+
+  private static String number(long value) {
+    return String.format(Locale.ROOT, "%,d", value);
+  }
+
+  private static String published(double gibibytes) {
+    return String.format(Locale.ROOT, "%.2f GiB", gibibytes);
+  }
+
+  private static String gibibytes(double value) {
+    return String.format(Locale.ROOT, "%.1f GiB", value);
+  }
+
+  private static String verdict(Mac mac, int context) {
+    if (fits(context, SESSIONS, mac.older * GIB)) {
+      return "yes";
+    }
+    if (fits(context, SESSIONS, mac.newer * GIB)) {
+      return "from macOS 26";
+    }
+    if (fits(context, SESSIONS, mac.raisedMib * MIB)) {
+      return "raise";
+    }
+    return fits(context, 1, mac.raisedMib * MIB) ? "raise, 1 session" : "no";
+  }
+
+  private static boolean fits(int context, int sessions, double budget) {
+    try {
+      plan(context, sessions, (long) budget);
+      return true;
+    } catch (ModelDoesNotFitException e) {
+      return false;
+    }
+  }
+
+  private static MemoryPlan plan(int context, int sessions, long budget) {
+    EngineOptions options =
+        EngineOptions.builder(Path.of("Qwen3.6-35B-A3B"))
+            .contextLength(context)
+            .maxSessions(sessions)
+            .build();
+    return MemoryPlans.plan(CONFIG, new Sizes(budget), options, fileBytes(), VOCABULARY);
+  }
+
+  /** Bytes of the text weights in 4 bits, router and shared expert's gate in 8. */
+  static long weightBytes() {
+    long hidden = CONFIG.hiddenSize();
+    long attention =
+        quantized(4, 2L * CONFIG.attentionDim(), hidden)
+            + 2 * quantized(4, CONFIG.keyValueDim(), hidden)
+            + quantized(4, hidden, CONFIG.attentionDim())
+            + dense(2L * CONFIG.headDim());
+    long heads = CONFIG.linearNumValueHeads();
+    long delta =
+        quantized(4, CONFIG.convDim(), hidden)
+            + quantized(4, CONFIG.valueDim(), hidden)
+            + 2 * quantized(4, heads, hidden)
+            + quantized(4, hidden, CONFIG.valueDim())
+            + dense((long) CONFIG.convDim() * CONFIG.linearConvKernelDim())
+            + dense(2 * heads + CONFIG.linearValueHeadDim());
+    long width = CONFIG.moeIntermediateSize();
+    long sharedWidth = CONFIG.sharedExpertIntermediateSize();
+    long experts =
+        quantized(8, CONFIG.numExperts() + 1L, hidden)
+            + 3 * quantized(4, CONFIG.numExperts() * width, hidden)
+            + 3 * quantized(4, sharedWidth, hidden);
+    return 2 * quantized(4, CONFIG.vocabSize(), hidden)
+        + dense(hidden)
+        + CONFIG.numHiddenLayers() * (experts + dense(2 * hidden))
+        + CONFIG.numAttentionLayers() * attention
+        + CONFIG.numDeltaLayers() * delta;
+  }
+
+  /** Bytes of all tensors of the published checkpoint: Metal counts its files whole. */
+  static long fileBytes() {
+    return weightBytes() + VISION_TOWER_BYTES;
+  }
+
+  /** Codes, and a bf16 scale and bias for each 64 of them. */
+  private static long quantized(int bits, long rows, long columns) {
+    return rows * columns * bits / 8 + rows * columns / 64 * 4;
+  }
+
+  private static long dense(long elements) {
+    return 2 * elements;
+  }
+
+  /** This back end's sizes without a device. */
+  record Sizes(long budget) implements Backend {
+    @Override
+    public DeviceInfo device() {
+      return new DeviceInfo("a Mac", "", budget);
+    }
+
+    @Override
+    public long weightBytes(long tensorBytes, long fileBytes) {
+      return fileBytes;
+    }
+
+    @Override
+    public long tensorBytes(int rows, int columns) {
+      return MetalTensor.bytes(rows, columns, ElementType.F32);
+    }
+
+    @Override
+    public long stateBytes(StateLayout layout) {
+      return MetalState.bytes(layout);
+    }
+
+    @Override
+    public long workspaceBytes(ModelShape shape, PassLimits limits) {
+      return MetalState.workspaceBytes(shape, limits);
+    }
+
+    private static UnsupportedOperationException notOpen() {
+      return new UnsupportedOperationException("there is no device");
+    }
+
+    @Override
+    public String id() {
+      return MetalBackendProvider.ID;
+    }
+
+    @Override
+    public int maxPassesInFlight() {
+      throw notOpen();
+    }
+
+    @Override
+    public void mapWeights(MemorySegment file) {
+      throw notOpen();
+    }
+
+    @Override
+    public Matrix matrix(MatrixSource source) {
+      throw notOpen();
+    }
+
+    @Override
+    public Tensor constant(float... values) {
+      throw notOpen();
+    }
+
+    @Override
+    public Tensor tensor(int rows, int columns) {
+      throw notOpen();
+    }
+
+    @Override
+    public DeviceState openState(StateLayout layout, ModelShape shape, PassLimits limits) {
+      throw notOpen();
+    }
+
+    @Override
+    public ComputePass begin(RowPlan plan, DeviceState state) {
+      throw notOpen();
+    }
+
+    @Override
+    public void close() {}
+  }
+}
