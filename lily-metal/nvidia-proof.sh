@@ -34,6 +34,11 @@ build() {
   if command -v ptxas >/dev/null; then
     ptxas -arch=sm_90 -lineinfo -o "$out/native/lily-kernels.cubin" "$out/native/lily-kernels.ptx"
   fi
+  (cd "$here" && "$jdk/bin/java" --add-modules=jdk.incubator.vector --enable-native-access=ALL-UNNAMED -cp "$out/lib/*" \
+    dev.lily.metal.msl.JUnitRun dev.lily.metal.ReplayTraceTest)
+  mkdir -p "$out/replay"
+  cp "$here"/target/replay/*.trace "$out/replay/"
+  g++ -std=c++17 -O2 -static-libstdc++ -static-libgcc -o "$out/replay/replay" "$here/src/test/native/replay/replay.cpp" -ldl
   "$jdk/bin/jlink" --add-modules java.base,java.logging,java.instrument,java.management,java.xml,jdk.management,jdk.incubator.vector,jdk.unsupported \
     --strip-debug --no-header-files --no-man-pages --output "$out/java"
   cp "$here/nvidia-proof.sh" "$out/"
@@ -95,9 +100,13 @@ synccheck() {
   sanitize synccheck
 }
 
-# Microseconds and GB/s per kernel.
+# Microseconds, GB/s and TFLOP/s of every kernel that a decode token and prefills of the 35B dispatch, and of the passes in
+# their order; also as timing/replay.md and .json.
 timing() {
-  echo "skipped: not part of this build"
+  module=$here/native/lily-kernels.cubin
+  if [ ! -e "$module" ]; then module=$here/native/lily-kernels.ptx; fi
+  mkdir -p "$here/timing"
+  "$here/replay/replay" "$here/timing" "$module" -- "$here"/replay/*.trace
 }
 
 step() {

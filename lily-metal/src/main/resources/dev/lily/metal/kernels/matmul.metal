@@ -145,7 +145,6 @@ MATVEC(matvec_f32_f32_o2_r8, DENSE_F32, float, 2, 8, 512)
     const uint pieces = p.columns / CHUNK * 2;                                                                  \
     const bool has_branch = p.has_branch != 0;                                                                  \
     Chunk next[OUTPUTS];                                                                                        \
-    _Pragma("clang loop unroll(disable)")                                                                       \
     for (uint block = 0; block < BLOCKS; block++) {                                                             \
       uint first, outputs;                                                                                      \
       const uint which =                                                                                        \

@@ -279,8 +279,9 @@ final class AttentionProof {
     MemorySegment y = Data.poisonedBf16(pass.rows * heads * dim);
     MemorySegment queryGate = Data.bf16(pass.queryGate);
     MemorySegment positions = Data.ints(pass.positions);
+    String kernel = dim == 256 ? "attention_decode_d256" : "attention_decode";
     proof.dispatch(
-        "attention_decode",
+        kernel,
         Geometry.of(Math.min(64, Math.ceilDiv(most, 64)), KV_HEADS * blocks, pass.rows, 256),
         queryGate,
         Data.bf16(pass.key),
@@ -295,7 +296,7 @@ final class AttentionProof {
         partial,
         stats,
         pass.parameters());
-    pass.checkAppended("attention_decode");
+    pass.checkAppended(kernel);
     proof.dispatch(
         "attention_merge",
         Geometry.of(heads, pass.rows, 1, 256),

@@ -17,7 +17,7 @@ public final class KernelProof {
   public static final Set<String> KERNELS =
       Set.of(
           "add_norm",
-          "attention_decode",
+          "attention_decode_d256",
           "attention_merge",
           "attention_prefill_d256",
           "attention_prepare",
