@@ -20,22 +20,12 @@ final class ConstraintCompiler {
     return json;
   }
 
-  /**
-   * Compiles a constraint alone.
-   *
-   * @throws InvalidConstraintException if it is wrong or not in the subset
-   */
-  static Grammar compile(OutputConstraint constraint) {
-    ConstraintCompiler compiler = new ConstraintCompiler();
-    return compiler.grammar.build(compiler.rule(constraint), "");
-  }
-
   /** The start of the rule of a constraint. */
   int rule(OutputConstraint constraint) {
     try {
       return switch (constraint) {
         case OutputConstraint.JsonSchema(var schema) ->
-            new SchemaCompiler(grammar, json, schema).compile();
+            new SchemaCompiler(grammar, json, schema, "").compile();
         case OutputConstraint.JsonObject() -> json.object();
         case OutputConstraint.Regex(String pattern) -> regex(pattern);
         case OutputConstraint.Choice(List<String> choices) -> choice(choices);

@@ -101,9 +101,11 @@ final class DecimalBound implements ByteAutomaton {
     int digits = rest / 3 % span;
     int part = rest / 3 / span;
     boolean negative = part >= 2;
-    if (part % 2 == 0) {
+    boolean inFraction = part % 2 == 1;
+    if (!inFraction) {
       comparison = integerComparison(digits, comparison);
-    } else if (comparison == EQUAL && hasDigitsFrom(digits)) {
+    }
+    if (comparison == EQUAL && hasDigitsFrom(inFraction ? digits : 0)) {
       comparison = LESS;
     }
     return accepts(negative, comparison);

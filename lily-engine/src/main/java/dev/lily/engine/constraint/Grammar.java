@@ -46,6 +46,9 @@ public final class Grammar {
   /** Per node: every plain character leads back to it and raises the counter. */
   final boolean[] plainLoops;
 
+  /** Per node: every text of so many plain characters or fewer can follow. */
+  final int[] plainDepth;
+
   /** Per node: whether all counting nodes of its rule have its bounds. */
   final boolean[] uniform;
 
@@ -67,6 +70,7 @@ public final class Grammar {
       int[] calls,
       boolean[] ends,
       boolean[] plainLoops,
+      int[] plainDepth,
       boolean[] uniform,
       int[] minimum,
       int[] maximum,
@@ -80,11 +84,22 @@ public final class Grammar {
     this.calls = calls;
     this.ends = ends;
     this.plainLoops = plainLoops;
+    this.plainDepth = plainDepth;
     this.uniform = uniform;
     this.minimum = minimum;
     this.maximum = maximum;
     this.saturation = saturation;
     this.minStack = minStack;
+  }
+
+  /**
+   * Compiles a constraint.
+   *
+   * @throws InvalidConstraintException if it is wrong, contradicts itself or is not in the subset
+   */
+  public static Grammar compile(OutputConstraint constraint) {
+    ConstraintCompiler compiler = new ConstraintCompiler();
+    return compiler.grammar().build(compiler.rule(constraint), "");
   }
 
   /** Number of states of the automaton, without its stack. */
@@ -94,6 +109,6 @@ public final class Grammar {
 
   /** Bytes held. */
   public long bytes() {
-    return (long) ends.length * (6 * Integer.BYTES + 3) + (long) labels.length * 3 * Integer.BYTES;
+    return (long) ends.length * (7 * Integer.BYTES + 3) + (long) labels.length * 3 * Integer.BYTES;
   }
 }

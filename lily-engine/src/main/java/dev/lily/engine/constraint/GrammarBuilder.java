@@ -34,6 +34,7 @@ final class GrammarBuilder {
     boolean ends;
     boolean plainLoop;
     boolean uniform;
+    int plainDepth;
     int min;
     int max = UNBOUNDED;
   }
@@ -158,8 +159,9 @@ final class GrammarBuilder {
   /** Takes a text of a regular language. */
   void language(int from, Dfa dfa, int to) {
     int first = nodes.size();
+    int[] plainDepths = PlainDepth.of(dfa);
     for (int state = 0; state < dfa.numStates(); state++) {
-      node();
+      nodes.get(node()).plainDepth = plainDepths[state];
     }
     epsilon(from, first);
     for (int state = 0; state < dfa.numStates(); state++) {
@@ -179,6 +181,44 @@ final class GrammarBuilder {
         epsilon(first + state, to);
       }
     }
+  }
+
+  /**
+   * Takes a text of a regular language whose number of scalar values is within the bounds. Needs a
+   * rule of its own, whose counter is 0; from every state between characters the language must
+   * allow to end and to go on.
+   */
+  void countedLanguage(int from, Dfa dfa, int min, int max, int to) {
+    int first = nodes.size();
+    for (int state = 0; state < dfa.numStates(); state++) {
+      counting(min, max);
+    }
+    epsilon(from, first);
+    for (int state = 0; state < dfa.numStates(); state++) {
+      int low = 0;
+      while (low < 256) {
+        int target = dfa.step(state, low);
+        boolean begins = beginsCharacter(low);
+        int high = low;
+        while (high < 255
+            && dfa.step(state, high + 1) == target
+            && beginsCharacter(high + 1) == begins) {
+          high++;
+        }
+        if (target != ByteAutomaton.DEAD) {
+          int flags = begins ? Grammar.BELOW_MAX | Grammar.RAISE : 0;
+          bytes(first + state, low, high, first + target, flags);
+        }
+        low = high + 1;
+      }
+      if (dfa.accepts(state)) {
+        epsilon(first + state, to, Grammar.AT_LEAST_MIN);
+      }
+    }
+  }
+
+  private static boolean beginsCharacter(int unsignedByte) {
+    return (unsignedByte & 0xC0) != 0x80;
   }
 
   /**
@@ -345,6 +385,7 @@ final class GrammarBuilder {
     int[] calls = new int[labels.length];
     boolean[] ends = new boolean[size];
     boolean[] plainLoops = new boolean[size];
+    int[] plainDepth = new int[size];
     boolean[] uniform = new boolean[size];
     int[] minimum = new int[size];
     int[] maximum = new int[size];
@@ -379,6 +420,7 @@ final class GrammarBuilder {
       otherEdges[n] = Math.max(otherEdges[n], byteEdges[n]);
       ends[n] = node.ends;
       plainLoops[n] = node.plainLoop;
+      plainDepth[n] = node.plainDepth;
       uniform[n] = node.uniform;
       minimum[n] = node.min;
       maximum[n] = node.max;
@@ -394,6 +436,7 @@ final class GrammarBuilder {
         Arrays.copyOf(calls, count),
         ends,
         plainLoops,
+        plainDepth,
         uniform,
         minimum,
         maximum,

@@ -19,22 +19,31 @@ public final class Matcher {
   private final TokenVocabulary vocabulary;
   private final CallStack calls = new CallStack();
 
-  /** The present, then one for each byte of a token being tried. */
-  private final Readings[] levels;
+  private final ReadingsMemo memo = new ReadingsMemo(calls);
 
-  /** Those of the present that are not inside a free string. */
+  /** Leads nowhere. */
+  private final Readings dead = new Readings();
+
+  private Readings present = new Readings();
+  private Readings next = new Readings();
+
+  /** Those of the present for which plain characters have to be tried. */
   private final Readings structural = new Readings();
 
-  private Readings next = new Readings();
+  /** On a walk, the readings behind each byte of a token, and room for those that are not kept. */
+  private final Readings[] path;
+
+  private final Readings[] scratch;
 
   public Matcher(Grammar grammar, TokenVocabulary vocabulary) {
     this.grammar = grammar;
     this.vocabulary = vocabulary;
-    levels = new Readings[vocabulary.longest() + 1];
-    for (int i = 0; i < levels.length; i++) {
-      levels[i] = new Readings();
+    scratch = new Readings[vocabulary.longest() + 1];
+    for (int i = 0; i < scratch.length; i++) {
+      scratch[i] = new Readings();
     }
-    arrive(levels[0], grammar.start, 0, CallStack.EMPTY);
+    path = scratch.clone();
+    arrive(present, grammar.start, 0, CallStack.EMPTY);
   }
 
   Grammar grammar() {
@@ -42,7 +51,7 @@ public final class Matcher {
   }
 
   Readings present() {
-    return levels[0];
+    return present;
   }
 
   CallStack calls() {
@@ -51,24 +60,26 @@ public final class Matcher {
 
   /** Whether what was written is a whole answer. */
   public boolean isComplete() {
-    return levels[0].complete;
+    return present.complete;
   }
 
   /** Whether it is a whole answer to which nothing can be added. */
   public boolean isFinished() {
-    return levels[0].complete && levels[0].size == 0;
+    return present.complete && present.size == 0;
   }
 
   /** Whether a token that is no end token may come next. */
   public boolean allows(int token) {
     byte[] text = vocabulary.text(token);
-    if (text == null || text.length == 0 || text.length >= levels.length) {
+    if (text == null || text.length == 0 || text.length > vocabulary.longest()) {
       return false;
     }
     int mark = calls.mark();
     boolean alive = true;
+    Readings at = present;
     for (int i = 0; i < text.length && alive; i++) {
-      alive = step(levels[i], text[i] & 0xFF, levels[i + 1]);
+      alive = step(at, text[i] & 0xFF, scratch[i + 1]);
+      at = scratch[i + 1];
     }
     calls.release(mark);
     return alive;
@@ -86,12 +97,11 @@ public final class Matcher {
           "Token " + token + " does not follow the constraint; it was not allowed by the mask");
     }
     for (byte b : text) {
-      step(levels[0], b & 0xFF, next);
-      Readings past = levels[0];
-      levels[0] = next;
+      step(present, b & 0xFF, next);
+      Readings past = present;
+      present = next;
       next = past;
     }
-    Readings present = levels[0];
     if (calls.isWasteful(present.size)) {
       calls.keepOnly(present.stacks, present.size);
     }
@@ -105,16 +115,17 @@ public final class Matcher {
    */
   void fill(long[] mask) {
     Arrays.fill(mask, 0);
-    Readings present = levels[0];
     structural.clear();
     int plain = 0;
     for (int i = 0; i < present.size; i++) {
       int node = present.nodes[i];
+      int free = grammar.plainDepth[node];
       if (grammar.plainLoops[node]) {
-        plain = Math.max(plain, grammar.maximum[node] - present.counters[i]);
-      } else {
+        free = grammar.maximum[node] - present.counters[i];
+      } else if (free < TokenVocabulary.MAX_PLAIN_LENGTH) {
         structural.add(node, present.counters[i], present.stacks[i], calls);
       }
+      plain = Math.max(plain, free);
     }
     if (plain > 0) {
       vocabulary.allowPlain(plain, mask);
@@ -123,33 +134,57 @@ public final class Matcher {
       vocabulary.allowEnds(mask);
     }
     int mark = calls.mark();
-    walk(vocabulary.others, present, mask);
-    walk(vocabulary.plain, structural, mask);
+    memo.clear();
+    walk(vocabulary.others, present, 0, mask);
+    walk(vocabulary.plain, structural, plain, mask);
     calls.release(mark);
   }
 
-  private void walk(TokenTrie trie, Readings from, long[] mask) {
+  /**
+   * Tries all tokens of a trie.
+   *
+   * @param allowed tokens up to this length in characters are allowed already
+   */
+  private void walk(TokenTrie trie, Readings from, int allowed, long[] mask) {
     if (from.size == 0) {
       return;
     }
-    from.mark = calls.mark();
+    Readings kept = memo.keep(from);
+    path[0] = kept == null ? from : kept;
     int size = trie.size();
     for (int node = 0; node < size; ) {
       int depth = trie.depth[node];
-      Readings before = depth == 1 ? from : levels[depth - 1];
-      calls.release(before.mark);
-      Readings after = levels[depth];
-      boolean alive = step(before, trie.bytes[node] & 0xFF, after);
-      if (alive && trie.token[node] >= 0) {
+      if (trie.longest[node] <= allowed) {
+        node = trie.skip[node];
+        continue;
+      }
+      Readings before = path[depth - 1];
+      int unsignedByte = trie.bytes[node] & 0xFF;
+      Readings after = before.next.length == 0 ? null : before.next[unsignedByte];
+      if (after == null) {
+        after = firstStep(before, unsignedByte, scratch[depth]);
+      }
+      path[depth] = after;
+      if (trie.token[node] >= 0 && after.isAlive()) {
         trie.allow(node, mask);
       }
-      if (after.size > 0) {
-        after.mark = calls.mark();
-        node++;
-      } else {
-        node = trie.skip[node];
-      }
+      node = after.size > 0 ? node + 1 : trie.skip[node];
     }
+  }
+
+  private Readings firstStep(Readings before, int unsignedByte, Readings room) {
+    Readings after = dead;
+    if (step(before, unsignedByte, room)) {
+      Readings kept = memo.keep(room);
+      if (kept == null) {
+        return room;
+      }
+      after = kept;
+    }
+    if (before.next.length > 0) {
+      before.next[unsignedByte] = after;
+    }
+    return after;
   }
 
   private boolean step(Readings before, int unsignedByte, Readings after) {

@@ -109,9 +109,9 @@ final class NumberLanguage {
     if (integer) {
       return regex("0|-?" + whole);
     }
+    String times = "{0," + (fractionDigits - 1) + "}";
     String fraction = "(\\.\\d{1," + fractionDigits + "})?";
-    return regex(
-        "(0|-?" + whole + ")" + fraction + "|-0\\.\\d{0," + (fractionDigits - 1) + "}[1-9]");
+    return regex("(0|-?" + whole + ")" + fraction + "|-0\\.0" + times + "[1-9]\\d" + times);
   }
 
   private static Dfa regex(String pattern) {

@@ -66,7 +66,8 @@ final class ObjectRules {
     return additional == null ? json.value() : schemas.rule(additional);
   }
 
-  private static Map<String, SchemaLocation> declared(Assertions assertions) {
+  /** Declared properties by name, in the order of their declaration. */
+  static Map<String, SchemaLocation> declared(Assertions assertions) {
     Map<String, SchemaLocation> declared = new LinkedHashMap<>();
     for (SchemaLocation place : assertions.all("properties")) {
       if (!place.node().isObject()) {
@@ -99,7 +100,8 @@ final class ObjectRules {
     return declared;
   }
 
-  private static Set<String> required(Assertions assertions) {
+  /** Names of required properties. */
+  static Set<String> required(Assertions assertions) {
     Set<String> required = new LinkedHashSet<>();
     for (SchemaLocation place : assertions.all("required")) {
       if (!place.node().isArray()) {

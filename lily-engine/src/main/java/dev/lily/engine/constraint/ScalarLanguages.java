@@ -79,17 +79,24 @@ final class ScalarLanguages {
     }
   }
 
-  /** The insides of strings, in their shortest form. */
-  static Dfa strings(Assertions assertions, int min, int max, SchemaLocation schema) {
-    List<ByteAutomaton> automata = new ArrayList<>();
+  /**
+   * Strings that the pattern, format and length allow.
+   *
+   * @param others what else they have to be
+   */
+  static Dfa strings(
+      Assertions assertions,
+      int min,
+      int max,
+      SchemaLocation schema,
+      RegexCompiler.Encoding encoding,
+      ByteAutomaton... others) {
+    List<ByteAutomaton> automata = new ArrayList<>(List.of(others));
     SchemaLocation place = schema;
     for (SchemaLocation pattern : assertions.all("pattern")) {
       place = pattern;
-      automata.add(
-          RegexCompiler.compile(
-              RegexParser.parseAnywhere(pattern.text(), pattern.path()),
-              RegexCompiler.Encoding.JSON_STRING,
-              pattern.path()));
+      RegexNode regex = RegexParser.parseAnywhere(pattern.text(), pattern.path());
+      automata.add(RegexCompiler.compile(regex, encoding, pattern.path()));
     }
     for (SchemaLocation format : assertions.all("format")) {
       @Nullable String pattern = StringFormats.pattern(format.text());
@@ -99,14 +106,11 @@ final class ScalarLanguages {
                 .formatted(format.text(), StringFormats.names()));
       }
       place = format;
-      automata.add(
-          RegexCompiler.compile(
-              RegexParser.parseWhole(pattern, format.path()),
-              RegexCompiler.Encoding.JSON_STRING,
-              format.path()));
+      RegexNode regex = RegexParser.parseWhole(pattern, format.path());
+      automata.add(RegexCompiler.compile(regex, encoding, format.path()));
     }
     if (min > 0 || max != GrammarBuilder.UNBOUNDED) {
-      automata.add(new StringLength(min, max));
+      automata.add(new StringLength(encoding == RegexCompiler.Encoding.JSON_STRING, min, max));
     }
     try {
       Dfa strings = Dfa.intersection(automata.toArray(ByteAutomaton[]::new));

@@ -42,11 +42,19 @@ final class SchemaCompiler {
 
   private record Task(SchemaLocation schema, int rule) {}
 
-  SchemaCompiler(GrammarBuilder grammar, JsonRules json, JsonNode schema) {
+  /**
+   * @param path JSON pointer of the schema in what the caller gave
+   */
+  SchemaCompiler(GrammarBuilder grammar, JsonRules json, JsonNode schema, String path) {
     this.grammar = grammar;
     this.json = json;
-    document = new SchemaDocument(schema);
+    document = new SchemaDocument(schema, path);
     disjointness = new Disjointness(document, budget);
+  }
+
+  /** The schema as a whole. */
+  SchemaLocation root() {
+    return document.root();
   }
 
   /**
@@ -56,17 +64,24 @@ final class SchemaCompiler {
    * @throws InvalidConstraintException if it is not in the subset or can never be satisfied
    */
   int compile() {
-    SchemaLocation at = document.root();
+    int root = rule(root());
+    finish();
+    return root;
+  }
+
+  /**
+   * Compiles what has been asked for.
+   *
+   * @throws InvalidConstraintException if it is not in the subset or can never be satisfied
+   */
+  void finish() {
+    SchemaLocation at = root();
     try {
-      int root = rule(at);
       while (!tasks.isEmpty()) {
         Task task = tasks.remove();
         at = task.schema();
-        Assertions assertions = assertions(at);
-        int end = grammar.endNode();
-        emit(assertions, at, task.rule(), end, 0);
+        emit(assertions(at), at, task.rule(), grammar.endNode(), 0);
       }
-      return root;
     } catch (GrammarBuilder.TooLarge e) {
       throw new InvalidConstraintException(
           at.path(), "The schema needs too large an automaton; make it smaller.", e);
@@ -116,7 +131,8 @@ final class SchemaCompiler {
     return key.toString();
   }
 
-  private Assertions assertions(SchemaLocation schema) {
+  /** What a schema asserts, its references followed. */
+  Assertions assertions(SchemaLocation schema) {
     Assertions assertions = new Assertions(document, budget);
     assertions.add(schema);
     return assertions;
@@ -176,26 +192,26 @@ final class SchemaCompiler {
   }
 
   private void emitLiterals(Assertions assertions, int from, int to) {
-    Set<JsonNode> values = null;
-    SchemaLocation place = null;
-    for (String keyword : List.of("enum", "const")) {
-      for (SchemaLocation given : assertions.all(keyword)) {
-        place = given;
-        Set<JsonNode> allowed = literals(given, keyword.equals("const"));
-        if (values == null) {
-          values = allowed;
-        } else {
-          values.retainAll(allowed);
-        }
-      }
+    List<byte[]> texts = new ArrayList<>();
+    for (JsonNode value : listedValues(assertions)) {
+      texts.add(value.toString().getBytes(UTF_8));
     }
-    if (place == null || values == null) {
-      return;
+    grammar.literals(from, texts, to);
+  }
+
+  /** The values that {@code enum} and {@code const} leave; at least one. */
+  static Set<JsonNode> listedValues(Assertions assertions) {
+    List<SchemaLocation> places = new ArrayList<>(assertions.all("enum"));
+    places.addAll(assertions.all("const"));
+    Set<JsonNode> values = new LinkedHashSet<>(literals(places.getFirst()));
+    for (SchemaLocation place : places) {
+      values.retainAll(literals(place));
     }
     Set<String> types = assertions.types();
     if (types != null) {
       values.removeIf(value -> !hasType(value, types));
     }
+    SchemaLocation place = places.getFirst();
     for (String keyword : assertions.names()) {
       switch (keyword) {
         case "enum", "const", "type" -> {}
@@ -208,31 +224,24 @@ final class SchemaCompiler {
     if (values.isEmpty()) {
       throw place.refused("No value is left that the schema allows; list at least one.");
     }
-    List<byte[]> texts = new ArrayList<>();
     for (JsonNode value : values) {
-      texts.add(literal(value, place));
-    }
-    grammar.literals(from, texts, to);
-  }
-
-  private static Set<JsonNode> literals(SchemaLocation keyword, boolean single) {
-    Set<JsonNode> values = new LinkedHashSet<>();
-    if (single) {
-      values.add(keyword.node());
-    } else if (keyword.node().isArray()) {
-      keyword.node().forEach(values::add);
-    } else {
-      throw keyword.refused("the value must be an array.");
+      if (value.toString().codePoints().anyMatch(c -> c >= 0xD800 && c <= 0xDFFF)) {
+        throw place.refused("A listed value has half of a surrogate pair; give whole characters.");
+      }
     }
     return values;
   }
 
-  private static byte[] literal(JsonNode value, SchemaLocation place) {
-    String text = value.toString();
-    if (text.codePoints().anyMatch(c -> c >= 0xD800 && c <= 0xDFFF)) {
-      throw place.refused("A listed value has half of a surrogate pair; give whole characters.");
+  private static Set<JsonNode> literals(SchemaLocation keyword) {
+    if (keyword.path().endsWith("/const")) {
+      return Set.of(keyword.node());
     }
-    return text.getBytes(UTF_8);
+    Set<JsonNode> values = new LinkedHashSet<>();
+    if (!keyword.node().isArray()) {
+      throw keyword.refused("the value must be an array.");
+    }
+    keyword.node().forEach(values::add);
+    return values;
   }
 
   static boolean hasType(JsonNode value, Set<String> types) {
@@ -273,7 +282,8 @@ final class SchemaCompiler {
     return types;
   }
 
-  private void emitTypes(
+  /** Adds the values of some types. */
+  void emitTypes(
       Set<String> types, Assertions assertions, SchemaLocation schema, int from, int to) {
     if (types.isEmpty()) {
       grammar.call(from, json.value(), to);
@@ -306,7 +316,8 @@ final class SchemaCompiler {
       grammar.call(from, json.string(min, max), to);
       return;
     }
-    Dfa inside = ScalarLanguages.strings(assertions, min, max, schema);
+    Dfa inside =
+        ScalarLanguages.strings(assertions, min, max, schema, RegexCompiler.Encoding.JSON_STRING);
     int opened = grammar.node();
     int closed = grammar.node();
     grammar.bytes(from, '"', '"', opened);

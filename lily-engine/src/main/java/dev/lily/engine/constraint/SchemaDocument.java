@@ -38,18 +38,21 @@ final class SchemaDocument {
           "xml");
 
   private final JsonNode root;
+  private final String path;
 
   /**
+   * @param path JSON pointer of the schema in what the caller gave
    * @throws InvalidConstraintException if the schema is too large or nested too deeply
    */
-  SchemaDocument(JsonNode root) {
+  SchemaDocument(JsonNode root, String path) {
     this.root = root;
-    checkSize(root);
+    this.path = path;
+    checkSize(root, path);
   }
 
   private record Visit(JsonNode node, int depth) {}
 
-  private static void checkSize(JsonNode root) {
+  private static void checkSize(JsonNode root, String path) {
     ArrayDeque<Visit> pending = new ArrayDeque<>();
     pending.add(new Visit(root, 1));
     int values = 0;
@@ -58,13 +61,13 @@ final class SchemaDocument {
       values++;
       if (values + pending.size() > MAX_VALUES) {
         throw new InvalidConstraintException(
-            "",
+            path,
             "The JSON schema has more than %,d values in it; make it smaller."
                 .formatted(MAX_VALUES));
       }
       if (visit.depth() > MAX_DEPTH) {
         throw new InvalidConstraintException(
-            "",
+            path,
             "The JSON schema is nested more than %d deep; name parts of it in $defs."
                 .formatted(MAX_DEPTH));
       }
@@ -75,7 +78,7 @@ final class SchemaDocument {
   }
 
   SchemaLocation root() {
-    return new SchemaLocation(root, "");
+    return new SchemaLocation(root, path);
   }
 
   /** Whether a keyword says nothing about what is valid. */
@@ -134,6 +137,6 @@ final class SchemaDocument {
       throw reference.refused(
           "The reference '%s' points to nothing in this schema.".formatted(text));
     }
-    return new SchemaLocation(target, pointer);
+    return new SchemaLocation(target, path + pointer);
   }
 }

@@ -9,11 +9,14 @@ final class StringLength implements ByteAutomaton {
 
   private final int min;
   private final int max;
+  private final boolean escapes;
 
   /**
+   * @param escapes whether a backslash begins an escape, as in JSON
    * @param max {@link GrammarBuilder#UNBOUNDED} for no limit
    */
-  StringLength(int min, int max) {
+  StringLength(boolean escapes, int min, int max) {
+    this.escapes = escapes;
     this.min = min;
     this.max = max;
   }
@@ -42,7 +45,7 @@ final class StringLength implements ByteAutomaton {
       return DEAD;
     }
     int next = max == GrammarBuilder.UNBOUNDED ? Math.min(count + 1, min) : count + 1;
-    return next * PHASES + (b == '\\' ? 1 : 0);
+    return next * PHASES + (escapes && b == '\\' ? 1 : 0);
   }
 
   @Override

@@ -17,6 +17,9 @@ final class TokenTrie {
   /** Depth of each node, 1 for the first byte of a token. */
   final short[] depth;
 
+  /** Length in characters of the longest token in each node's subtree. */
+  final byte[] longest;
+
   /** First of the tokens that end at a node, or -1. */
   final int[] token;
 
@@ -30,8 +33,10 @@ final class TokenTrie {
   /**
    * @param tokens ids
    * @param text bytes by id; none empty
+   * @param lengths in characters, by id, at most {@link TokenVocabulary#MAX_PLAIN_LENGTH}; 1 or
+   *     more
    */
-  TokenTrie(int[] tokens, byte[][] text) {
+  TokenTrie(int[] tokens, byte[][] text, int[] lengths) {
     List<Entry> sorted =
         Arrays.stream(tokens)
             .mapToObj(id -> new Entry(text[id], id))
@@ -49,14 +54,15 @@ final class TokenTrie {
     skip = new int[size];
     depth = new short[size];
     token = new int[size];
+    longest = new byte[size];
     sameAs = new int[text.length];
     maxDepth = deepest;
     Arrays.fill(token, -1);
     Arrays.fill(sameAs, -1);
-    fill(sorted);
+    fill(sorted, lengths);
   }
 
-  private void fill(List<Entry> sorted) {
+  private void fill(List<Entry> sorted, int[] lengths) {
     int[] open = new int[maxDepth + 1];
     int numOpen = 0;
     int next = 0;
@@ -74,6 +80,9 @@ final class TokenTrie {
       int node = open[numOpen - 1];
       sameAs[entry.token()] = token[node];
       token[node] = entry.token();
+      for (int i = 0; i < numOpen; i++) {
+        longest[open[i]] = (byte) Math.max(longest[open[i]], lengths[entry.token()]);
+      }
       previous = entry.bytes();
     }
     while (numOpen > 0) {

@@ -11,6 +11,9 @@ import org.jspecify.annotations.Nullable;
  * and thread-safe; made once per tokenizer.
  */
 public final class TokenVocabulary {
+  /** In the place of a marker that the vocabulary does not have. */
+  public static final int NO_MARKER = -1;
+
   /** Longest token, in bytes, that is ever allowed. */
   static final int MAX_TOKEN_BYTES = 256;
 
@@ -32,8 +35,8 @@ public final class TokenVocabulary {
    * @param texts bytes by token id, {@code null} for tokens that are never part of an answer;
    *     handed over
    * @param endTokens tokens that end an answer; they have no text
-   * @param markers tokens that stand for themselves, at most 8; the text of the i-th is the byte
-   *     {@code 0xF8 + i}, which is in no UTF-8 text
+   * @param markers tokens that stand for themselves, at most 8, or {@link #NO_MARKER}; the text of
+   *     the i-th is {@link #marker}
    * @throws IllegalArgumentException if a byte has no token of its own, so that some text could not
    *     be written
    */
@@ -45,7 +48,9 @@ public final class TokenVocabulary {
       texts[end] = null;
     }
     for (int i = 0; i < markers.size(); i++) {
-      texts[markers.get(i)] = new byte[] {(byte) (Grammar.FIRST_MARKER + i)};
+      if (markers.get(i) != NO_MARKER) {
+        texts[markers.get(i)] = new byte[] {marker(i)};
+      }
     }
     int[] plainLength = new int[size];
     BitSet isPlain = new BitSet();
@@ -74,8 +79,9 @@ public final class TokenVocabulary {
     }
     requireBytes(bytes);
     longest = most;
-    plain = new TokenTrie(isPlain.stream().toArray(), known);
-    others = new TokenTrie(isOther.stream().toArray(), known);
+    plain = new TokenTrie(isPlain.stream().toArray(), known, plainLength);
+    isOther.stream().forEach(id -> plainLength[id] = 1);
+    others = new TokenTrie(isOther.stream().toArray(), known, plainLength);
     plainUpTo = new long[mostPlain + 1][(size + 63) >> 6];
     for (int length = 1; length <= mostPlain; length++) {
       System.arraycopy(plainUpTo[length - 1], 0, plainUpTo[length], 0, plainUpTo[length].length);
@@ -132,6 +138,11 @@ public final class TokenVocabulary {
     return length;
   }
 
+  /** The byte that stands for a marker; it is in no UTF-8 text. */
+  public static byte marker(int index) {
+    return (byte) (Grammar.FIRST_MARKER + index);
+  }
+
   /** Number of token ids. */
   public int size() {
     return size;
@@ -150,6 +161,20 @@ public final class TokenVocabulary {
       }
     }
     return false;
+  }
+
+  /** Whether a token consists of nothing but one byte, once or more often. */
+  public boolean isOnly(int token, byte unit) {
+    byte[] text = texts[token];
+    if (text == null) {
+      return false;
+    }
+    for (byte b : text) {
+      if (b != unit) {
+        return false;
+      }
+    }
+    return text.length > 0;
   }
 
   /** The bytes of a token, or {@code null} if it is never part of an answer. */
@@ -179,6 +204,6 @@ public final class TokenVocabulary {
   /** Bytes held. */
   public long bytes() {
     long nodes = (long) plain.size() + others.size();
-    return nodes * 11 + size * 8L + (long) plainUpTo.length * maskWords() * Long.BYTES;
+    return nodes * 12 + size * 8L + (long) plainUpTo.length * maskWords() * Long.BYTES;
   }
 }
