@@ -47,6 +47,11 @@ public final class TokenVocabulary {
     for (int end : endTokens) {
       texts[end] = null;
     }
+    for (int id = 0; id < size; id++) {
+      if (looksLikeMarker(texts[id])) {
+        texts[id] = null;
+      }
+    }
     for (int i = 0; i < markers.size(); i++) {
       if (markers.get(i) != NO_MARKER) {
         texts[markers.get(i)] = new byte[] {marker(i)};
@@ -91,6 +96,18 @@ public final class TokenVocabulary {
         }
       }
     }
+  }
+
+  /** Byte-level vocabularies have tokens for bytes that no text has. */
+  private static boolean looksLikeMarker(byte @Nullable [] text) {
+    if (text != null) {
+      for (byte b : text) {
+        if ((b & 0xFF) >= Grammar.FIRST_MARKER) {
+          return true;
+        }
+      }
+    }
+    return false;
   }
 
   private static void requireBytes(BitSet bytes) {

@@ -17,7 +17,7 @@ import net.jqwik.api.Property;
  * shares nothing with the first; a token is right if and only if one of them goes on with it.
  */
 class MaskPropertyTest {
-  private static final int MAX_DOCUMENTS = 3000;
+  private static final int MAX_DOCUMENTS = 1000;
 
   @Property(tries = 150)
   void allowsExactlyTheTokensThatADocumentGoesOnWith(@ForAll long seed) {
@@ -54,7 +54,12 @@ class MaskPropertyTest {
       long[] mask = cache.mask(matcher);
       List<Integer> allowed = new ArrayList<>();
       for (int token = 0; token < end; token++) {
-        byte[] next = join(prefix, vocabulary.text(token));
+        byte[] text = vocabulary.text(token);
+        if (text == null) {
+          assertThat(Texts.isAllowed(mask, token)).isFalse();
+          continue;
+        }
+        byte[] next = join(prefix, text);
         boolean right = left.stream().anyMatch(d -> startsWith(d, next));
         assertThat(Texts.isAllowed(mask, token))
             .as(

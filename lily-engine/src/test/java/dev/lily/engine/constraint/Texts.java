@@ -10,7 +10,10 @@ import java.util.Random;
 final class Texts {
   private Texts() {}
 
-  /** A token for each byte, whose id is the byte; then the given ones; then the end token. */
+  /**
+   * A token for each byte, whose id is the byte; then the given ones; then the end token. The bytes
+   * behind those of UTF-8 are the markers.
+   */
   static TokenVocabulary vocabulary(List<byte[]> tokens) {
     byte[][] texts = new byte[257 + tokens.size()][];
     for (int b = 0; b < 256; b++) {
@@ -19,7 +22,8 @@ final class Texts {
     for (int i = 0; i < tokens.size(); i++) {
       texts[256 + i] = tokens.get(i);
     }
-    return new TokenVocabulary(texts, new int[] {256 + tokens.size()}, List.of());
+    List<Integer> markers = List.of(0xF8, 0xF9, 0xFA);
+    return new TokenVocabulary(texts, new int[] {256 + tokens.size()}, markers);
   }
 
   static TokenVocabulary bytes() {
