@@ -122,10 +122,12 @@ final class ObjectRules {
       throw most.refused("maxProperties is %d, but %d are required.".formatted(max, required));
     }
     SchemaLocation least = assertions.find("minProperties");
-    if (least != null && min > required && !(open && properties.isEmpty())) {
+    boolean atLeastOne = open && properties.isEmpty() && min == 1;
+    if (least != null && min > required && !atLeastOne) {
+      // Names may repeat, so a number of members would not be a number of properties.
       throw least.refused(
-          "minProperties can ask for more than the required properties only where no properties are"
-              + " declared. Make more of them required.");
+          "minProperties can ask for no more than the required properties, or for 1 where none are"
+              + " declared. Declare properties and make them required.");
     }
   }
 

@@ -146,6 +146,7 @@ class JsonSchemaTest {
           {'type':'number','multipleOf':0.0001234}                   | /multipleOf
           {'type':'object','required':['a'],'additionalProperties':false} | /required
           {'properties':{'a':true},'minProperties':1}                | /minProperties
+          {'type':'object','minProperties':2}                        | /minProperties
           {'required':['a','b'],'maxProperties':1}                   | /maxProperties
           {'properties':{'a':{'patternProperties':{}}}}              | /properties/a/patternProperties
           {'allOf':[{'properties':{'a':{'type':'null'}}},{'properties':{'a':{'type':'string'}}}]} | /allOf/1/properties/a

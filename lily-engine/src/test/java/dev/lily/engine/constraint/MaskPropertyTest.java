@@ -108,7 +108,7 @@ class MaskPropertyTest {
             "{'type':'array','items':{'type':'string','maxLength':4},'maxItems':3}",
             "{'properties':{'n':{'type':'number','minimum':-1.5}},'additionalProperties':true}",
             "{'anyOf':[{'type':'string','maxLength':5},{'type':'string','pattern':'^x.*y$'}]}",
-            "{'type':'object','additionalProperties':{'type':'string'},'minProperties':2,"
+            "{'type':'object','additionalProperties':{'type':'string'},'minProperties':1,"
                 + "'maxProperties':3}");
     Grammar grammar = Texts.schema(schemas.get(random.nextInt(schemas.size())));
     List<byte[]> tokens =
