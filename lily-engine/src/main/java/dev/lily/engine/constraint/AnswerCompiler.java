@@ -19,7 +19,7 @@ final class AnswerCompiler {
   static Grammar compile(AnswerShape shape) {
     try {
       AnswerCompiler compiler = new AnswerCompiler(shape);
-      return compiler.grammar.build(compiler.start(), "");
+      return compiler.grammar.build(compiler.start());
     } catch (GrammarBuilder.TooLarge e) {
       throw new InvalidConstraintException(
           "",

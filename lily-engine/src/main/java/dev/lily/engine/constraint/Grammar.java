@@ -99,7 +99,7 @@ public final class Grammar {
    */
   public static Grammar compile(OutputConstraint constraint) {
     ConstraintCompiler compiler = new ConstraintCompiler();
-    return compiler.grammar().build(compiler.rule(constraint), "");
+    return compiler.grammar().build(compiler.rule(constraint));
   }
 
   /** Number of states of the automaton, without its stack. */

@@ -1,10 +1,10 @@
 package dev.lily.engine.constraint;
 
-import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.Collection;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -20,16 +20,21 @@ final class GrammarBuilder {
   static final int MAX_NODES = 300_000;
 
   private static final int EDGES_PER_NODE = 8;
-  private static final int UNREACHABLE = Integer.MAX_VALUE;
   private static final int NOTHING = 1 << 19;
 
-  private record Edge(int label, int target, int call) {
+  /**
+   * A way to another node.
+   *
+   * @param call the start of the rule on the way, or {@link Grammar#NO_CALL}
+   */
+  record Edge(int label, int target, int call) {
     boolean takesByte() {
       return call == Grammar.NO_CALL && (label & NOTHING) == 0;
     }
   }
 
-  private static final class Node {
+  /** A node while it is built. */
+  static final class Node {
     final List<Edge> edges = new ArrayList<>(2);
     boolean ends;
     boolean plainLoop;
@@ -40,6 +45,9 @@ final class GrammarBuilder {
   }
 
   private final List<Node> nodes = new ArrayList<>();
+
+  /** Where in the caller's words rules come from, by their start, in the order they were begun. */
+  private final Map<Integer, String> places = new LinkedHashMap<>();
   private long numEdges;
 
   /** A node without bounds. */
@@ -64,6 +72,11 @@ final class GrammarBuilder {
     node.max = max;
     nodes.add(node);
     return nodes.size() - 1;
+  }
+
+  /** Notes for messages where the rule that starts at a node comes from. */
+  void comesFrom(int node, String path) {
+    places.put(node, path);
   }
 
   /** Makes a node end its rule. */
@@ -224,156 +237,27 @@ final class GrammarBuilder {
   /**
    * Finishes the grammar.
    *
-   * @param path of the constraint, for refusals
    * @throws InvalidConstraintException if nothing can ever match, or a rule calls itself without
    *     anything in between
    */
-  Grammar build(int start, String path) {
-    int[] minStack = minStack();
-    if (minStack[start] == UNREACHABLE) {
+  Grammar build(int start) {
+    GrammarAnalysis analysis = new GrammarAnalysis(nodes, places);
+    int[] minStack = analysis.minStack();
+    if (minStack[start] == GrammarAnalysis.UNREACHABLE) {
       throw new InvalidConstraintException(
-          path,
+          analysis.lastUnreachable(minStack),
           "Nothing can match: what is required contradicts itself or contains itself for ever."
               + " Make a part optional, or give the recursion a base case such as null or an empty"
               + " array.");
     }
     if (minStack[start] > Grammar.MAX_STACK / 2) {
       throw new InvalidConstraintException(
-          path,
+          "",
           "Even the shortest match is nested %d deep; at most %d is allowed."
               .formatted(minStack[start], Grammar.MAX_STACK / 2));
     }
-    refuseEndlessExpansion(minStack, path);
+    analysis.refuseEndlessExpansion(minStack);
     return freeze(start, minStack);
-  }
-
-  /** For each node the calls in progress on the flattest way to its rule's end. */
-  private int[] minStack() {
-    int[] least = new int[nodes.size()];
-    Arrays.fill(least, UNREACHABLE);
-    List<List<Integer>> users = new ArrayList<>();
-    for (int n = 0; n < nodes.size(); n++) {
-      users.add(new ArrayList<>(2));
-    }
-    ArrayDeque<Integer> pending = new ArrayDeque<>();
-    for (int n = 0; n < nodes.size(); n++) {
-      for (Edge edge : nodes.get(n).edges) {
-        users.get(edge.target()).add(n);
-        if (edge.call() != Grammar.NO_CALL) {
-          users.get(edge.call()).add(n);
-        }
-      }
-      if (nodes.get(n).ends) {
-        least[n] = 0;
-        pending.add(n);
-      }
-    }
-    while (!pending.isEmpty()) {
-      for (int user : users.get(pending.remove())) {
-        int found = UNREACHABLE;
-        for (Edge edge : nodes.get(user).edges) {
-          found = Math.min(found, leastThrough(edge, least));
-        }
-        if (!nodes.get(user).ends && found < least[user]) {
-          least[user] = found;
-          pending.add(user);
-        }
-      }
-    }
-    return least;
-  }
-
-  private static int leastThrough(Edge edge, int[] least) {
-    if (edge.call() == Grammar.NO_CALL) {
-      return least[edge.target()];
-    }
-    if (least[edge.call()] == UNREACHABLE || least[edge.target()] == UNREACHABLE) {
-      return UNREACHABLE;
-    }
-    return Math.max(least[edge.call()] + 1, least[edge.target()]);
-  }
-
-  private void refuseEndlessExpansion(int[] minStack, String path) {
-    BitSet nullable = nullable();
-    byte[] colour = new byte[nodes.size()];
-    List<int[]> trail = new ArrayList<>();
-    for (int root = 0; root < nodes.size(); root++) {
-      if (colour[root] != 0 || minStack[root] == UNREACHABLE) {
-        continue;
-      }
-      trail.add(new int[] {root, 0});
-      colour[root] = 1;
-      while (!trail.isEmpty()) {
-        int[] top = trail.getLast();
-        int next = successor(top, nullable);
-        if (next < 0) {
-          colour[top[0]] = 2;
-          trail.removeLast();
-        } else if (colour[next] == 1) {
-          throw new InvalidConstraintException(
-              path,
-              "A reference leads back to itself with nothing in between, so there is no value to"
-                  + " begin with. Take it out of the $ref, anyOf or oneOf it is in.");
-        } else if (colour[next] == 0 && minStack[next] != UNREACHABLE) {
-          colour[next] = 1;
-          trail.add(new int[] {next, 0});
-        }
-      }
-    }
-  }
-
-  /** The next node entered without a byte, or -1; each edge counts twice, for call and return. */
-  private int successor(int[] position, BitSet nullable) {
-    List<Edge> edges = nodes.get(position[0]).edges;
-    while (position[1] < 2 * edges.size()) {
-      Edge edge = edges.get(position[1] / 2);
-      boolean back = position[1]++ % 2 == 1;
-      if (edge.takesByte()) {
-        continue;
-      }
-      if (edge.call() == Grammar.NO_CALL) {
-        if (!back) {
-          return edge.target();
-        }
-      } else if (!back) {
-        return edge.call();
-      } else if (nullable.get(edge.call())) {
-        return edge.target();
-      }
-    }
-    return -1;
-  }
-
-  /** Nodes from which a rule's end is reached without a byte. */
-  private BitSet nullable() {
-    BitSet nullable = new BitSet();
-    boolean changed = true;
-    while (changed) {
-      changed = false;
-      for (int n = nodes.size() - 1; n >= 0; n--) {
-        if (!nullable.get(n) && isNullable(nodes.get(n), nullable)) {
-          nullable.set(n);
-          changed = true;
-        }
-      }
-    }
-    return nullable;
-  }
-
-  private static boolean isNullable(Node node, BitSet nullable) {
-    if (node.ends) {
-      return true;
-    }
-    for (Edge edge : node.edges) {
-      boolean through =
-          !edge.takesByte()
-              && nullable.get(edge.target())
-              && (edge.call() == Grammar.NO_CALL || nullable.get(edge.call()));
-      if (through) {
-        return true;
-      }
-    }
-    return false;
   }
 
   private Grammar freeze(int start, int[] minStack) {
@@ -395,7 +279,7 @@ final class GrammarBuilder {
     for (int n = 0; n < size; n++) {
       Node node = nodes.get(n);
       first[n] = count;
-      node.edges.removeIf(edge -> leastThrough(edge, minStack) == UNREACHABLE);
+      node.edges.removeIf(edge -> GrammarAnalysis.leastThrough(edge, minStack) == GrammarAnalysis.UNREACHABLE);
       node.edges.sort(
           (a, b) -> {
             int kind = Boolean.compare(b.takesByte(), a.takesByte());

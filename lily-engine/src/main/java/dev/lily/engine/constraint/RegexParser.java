@@ -39,6 +39,7 @@ final class RegexParser {
   private final String pattern;
   private final String path;
   private int at;
+  private int openGroups;
 
   private RegexParser(String pattern, String path) {
     this.pattern = pattern;
@@ -150,19 +151,13 @@ final class RegexParser {
         start
             ? before < 0 || pattern.charAt(before) == '|'
             : behind == pattern.length() || pattern.charAt(behind) == '|';
-    if (!atEdge || insideGroup()) {
+    if (!atEdge || openGroups > 0) {
       throw refused(
           "'%c' at char %d is not at an end of the pattern or of one of its outermost alternatives"
               .formatted(pattern.charAt(at - 1), at - 1));
     }
     return new RegexNode.Anchor(start);
   }
-
-  private boolean insideGroup() {
-    return openGroups > 0;
-  }
-
-  private int openGroups;
 
   private RegexNode group(int depth) {
     if (pattern.startsWith("?:", at)) {

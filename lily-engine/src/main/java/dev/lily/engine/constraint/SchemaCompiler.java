@@ -111,6 +111,7 @@ final class SchemaCompiler {
     if (scalar != null) {
       scalarRules.put(scalar, rule);
     }
+    grammar.comesFrom(rule, schema.path());
     tasks.add(new Task(schema, rule));
     return rule;
   }

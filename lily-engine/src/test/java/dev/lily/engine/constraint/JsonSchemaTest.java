@@ -162,13 +162,16 @@ class JsonSchemaTest {
       delimiter = '|',
       textBlock =
           """
-          {'type':'object','properties':{'a':{'$ref':'#'}},'required':['a']}
-          {'type':'array','items':{'$ref':'#'},'minItems':1}
-          {'$ref':'#/$defs/a','$defs':{'a':{'anyOf':[{'$ref':'#/$defs/a'},{'type':'null'}]}}}
-          {'$ref':'#/$defs/a','$defs':{'a':{'anyOf':[{'$ref':'#/$defs/b'}]},'b':{'anyOf':[{'$ref':'#/$defs/a'}]}}}
-          false
+          {'type':'object','properties':{'a':{'$ref':'#'}},'required':['a']}                  | ''
+          {'type':'array','items':{'$ref':'#'},'minItems':1}                                  | ''
+          {'type':'object','properties':{'a':false},'required':['a']}                         | /properties/a
+          {'$ref':'#/$defs/a','$defs':{'a':{'anyOf':[{'$ref':'#/$defs/a'},{'type':'null'}]}}} | /$defs/a
+          {'$ref':'#/$defs/a','$defs':{'a':{'anyOf':[{'$ref':'#/$defs/b'}]},'b':{'anyOf':[{'$ref':'#/$defs/a'}]}}} | /$defs/b
+          false                                                                               | ''
           """)
-  void refusesWhatCanNeverBeComplete(String schema) {
-    assertThatThrownBy(() -> Texts.schema(schema)).isInstanceOf(InvalidConstraintException.class);
+  void refusesWhatCanNeverBeComplete(String schema, String path) {
+    assertThatThrownBy(() -> Texts.schema(schema))
+        .isInstanceOfSatisfying(
+            InvalidConstraintException.class, e -> assertThat(e.path()).isEqualTo(path));
   }
 }
