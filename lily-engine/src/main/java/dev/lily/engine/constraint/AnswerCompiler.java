@@ -65,6 +65,12 @@ final class AnswerCompiler {
 
   /** One call or several, each on lines of its own. */
   private void calls(int from, int end) {
+    if (shape.tools().size() > Matcher.MAX_READINGS / 2) {
+      throw new InvalidConstraintException(
+          "/tools",
+          "%d tools; with calls that follow their schemas at most %d are supported."
+              .formatted(shape.tools().size(), Matcher.MAX_READINGS / 2));
+    }
     int call = grammar.node();
     int behind = grammar.node();
     grammar.epsilon(from, call);

@@ -81,7 +81,7 @@ public final class AnswerConstraints {
       return new AnswerConstraint(
           grammar, vocabulary(), request.output() == null ? AnswerConstraint.UNKNOWN : callStart);
     } catch (InvalidConstraintException e) {
-      String parameter = e.path().startsWith("/tools/") ? "tools" : "output";
+      String parameter = e.path().startsWith("/tools") ? "tools" : "output";
       throw new InvalidRequestException(parameter, String.valueOf(e.getMessage()), e);
     }
   }
