@@ -48,6 +48,7 @@ final class GrammarBuilder {
 
   /** Where in the caller's words rules come from, by their start, in the order they were begun. */
   private final Map<Integer, String> places = new LinkedHashMap<>();
+
   private long numEdges;
 
   /** A node without bounds. */
@@ -279,7 +280,8 @@ final class GrammarBuilder {
     for (int n = 0; n < size; n++) {
       Node node = nodes.get(n);
       first[n] = count;
-      node.edges.removeIf(edge -> GrammarAnalysis.leastThrough(edge, minStack) == GrammarAnalysis.UNREACHABLE);
+      node.edges.removeIf(
+          edge -> GrammarAnalysis.leastThrough(edge, minStack) == GrammarAnalysis.UNREACHABLE);
       node.edges.sort(
           (a, b) -> {
             int kind = Boolean.compare(b.takesByte(), a.takesByte());
