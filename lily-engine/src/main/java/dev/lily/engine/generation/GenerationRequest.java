@@ -3,6 +3,7 @@ package dev.lily.engine.generation;
 import dev.lily.engine.chat.Conversation;
 import dev.lily.engine.chat.Message;
 import dev.lily.engine.chat.ToolDefinition;
+import dev.lily.engine.constraint.OutputConstraint;
 import dev.lily.engine.sampling.SamplingOptions;
 import java.time.Duration;
 import java.util.List;
@@ -25,6 +26,12 @@ import org.jspecify.annotations.Nullable;
  *     is the first to be complete; of several complete at once, the longest
  * @param topLogprobs report log-probabilities with this many alternatives (0 to 20)
  * @param timeout from submission to the last event
+ * @param output what the answer must look like; the reasoning is free, and so is a call of a tool
+ *     instead of the answer. Not with {@code minTokens}. The answer breaks off where the token
+ *     limit or a stop string ends it
+ * @param toolChoice whether tools must be called; arguments then follow the tools' schemas
+ * @param parallelToolCalls whether more than one tool may be called; if not, arguments follow the
+ *     tools' schemas
  */
 public record GenerationRequest(
     Conversation conversation,
@@ -35,7 +42,10 @@ public record GenerationRequest(
     int minTokens,
     List<String> stopStrings,
     @Nullable Integer topLogprobs,
-    @Nullable Duration timeout) {
+    @Nullable Duration timeout,
+    @Nullable OutputConstraint output,
+    ToolChoice toolChoice,
+    boolean parallelToolCalls) {
 
   /** Most stop strings per request. */
   public static final int MAX_STOP_STRINGS = 16;
@@ -101,6 +111,9 @@ public record GenerationRequest(
     private List<String> stopStrings = List.of();
     private @Nullable Integer topLogprobs;
     private @Nullable Duration timeout;
+    private @Nullable OutputConstraint output;
+    private ToolChoice toolChoice = ToolChoice.AUTO;
+    private boolean parallelToolCalls = true;
 
     private Builder(Conversation conversation) {
       this.conversation = Objects.requireNonNull(conversation);
@@ -151,6 +164,21 @@ public record GenerationRequest(
       return this;
     }
 
+    public Builder output(@Nullable OutputConstraint value) {
+      output = value;
+      return this;
+    }
+
+    public Builder toolChoice(ToolChoice value) {
+      toolChoice = value;
+      return this;
+    }
+
+    public Builder parallelToolCalls(boolean value) {
+      parallelToolCalls = value;
+      return this;
+    }
+
     public GenerationRequest build() {
       return new GenerationRequest(
           conversation,
@@ -161,7 +189,10 @@ public record GenerationRequest(
           minTokens,
           stopStrings,
           topLogprobs,
-          timeout);
+          timeout,
+          output,
+          toolChoice,
+          parallelToolCalls);
     }
   }
 }

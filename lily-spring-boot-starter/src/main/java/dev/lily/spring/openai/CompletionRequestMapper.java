@@ -55,7 +55,6 @@ final class CompletionRequestMapper {
     FieldReader fields = FieldReader.of(body);
     checkModel(fields);
     checkUnsupported(fields);
-    checkResponseFormat(fields);
     boolean stream = fields.isTrue("stream");
     boolean includeUsage = fields.object("stream_options").isTrue("include_usage");
     int n = choices(fields);
@@ -91,26 +90,6 @@ final class CompletionRequestMapper {
     }
   }
 
-  private static void checkResponseFormat(FieldReader fields) {
-    FieldReader format = fields.object("response_format");
-    if (!fields.has("response_format")) {
-      return;
-    }
-    String type = format.string("type");
-    if (type == null) {
-      throw ApiError.invalidValue(
-              "response_format.type", "response_format.type is missing; it must be \"text\".")
-          .exception();
-    }
-    if (!type.equals("text")) {
-      throw ApiError.unsupported(
-              "response_format",
-              "response_format of type %s is not available yet. Leave it out, or send {\"type\":\"text\"}, and ask for the format in a message."
-                  .formatted(Quote.of(type)))
-          .exception();
-    }
-  }
-
   private int choices(FieldReader fields) {
     Integer n = fields.integer("n");
     if (n == null) {
@@ -126,7 +105,13 @@ final class CompletionRequestMapper {
   private GenerationRequest.Builder request(FieldReader fields) {
     Boolean preserveThinking = fields.object("chat_template_kwargs").bool("preserve_thinking");
     Integer maxTokens = maxTokens(fields);
-    return GenerationRequest.builder(conversation(fields))
+    List<Message> messages = MessageReader.readMessages(fields.node("messages"));
+    List<ToolDefinition> tools = tools(fields);
+    ToolUse use = ToolUse.read(fields, tools);
+    return GenerationRequest.builder(new Conversation(messages, use.visible() ? tools : List.of()))
+        .output(ResponseFormatReader.read(fields))
+        .toolChoice(use.choice())
+        .parallelToolCalls(use.parallel())
         .thinking(thinking(fields))
         .preserveThinking(preserveThinking == null ? defaults.preserveThinking() : preserveThinking)
         .maxTokens(maxTokens)
@@ -136,8 +121,7 @@ final class CompletionRequestMapper {
         .timeout(defaults.timeout());
   }
 
-  private static Conversation conversation(FieldReader fields) {
-    List<Message> messages = MessageReader.readMessages(fields.node("messages"));
+  private static List<ToolDefinition> tools(FieldReader fields) {
     List<ToolDefinition> tools = MessageReader.readTools(fields.node("tools"));
     for (int i = 0; i < tools.size(); i++) {
       if (tools.get(i).name().isBlank()) {
@@ -146,10 +130,7 @@ final class CompletionRequestMapper {
             .exception();
       }
     }
-    Conversation conversation = new Conversation(messages, tools);
-    return ToolChoice.read(fields, tools) == ToolChoice.NONE
-        ? new Conversation(messages, List.of())
-        : conversation;
+    return tools;
   }
 
   private @Nullable Boolean thinking(FieldReader fields) {

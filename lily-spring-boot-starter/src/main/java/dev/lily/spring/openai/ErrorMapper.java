@@ -35,6 +35,7 @@ final class ErrorMapper {
           Map.entry("maxTokens", "max_tokens"),
           Map.entry("minTokens", "min_tokens"),
           Map.entry("stopStrings", "stop"),
+          Map.entry("toolChoice", "tool_choice"),
           Map.entry("topLogprobs", "top_logprobs"));
 
   private ErrorMapper() {}
@@ -44,6 +45,8 @@ final class ErrorMapper {
     return switch (failure) {
       case ApiException e -> e.error();
       case ContextOverflowException e -> contextOverflow(e);
+      case InvalidRequestException e when e.parameter().equals("output") ->
+          ApiError.invalidValue("response_format", String.valueOf(e.getMessage()));
       case InvalidRequestException e -> invalid(e.parameter(), e.getMessage());
       case InvalidConversationException e -> invalid(e.path(), e.getMessage());
       case InvalidSamplingException e -> invalid(e.option(), e.getMessage());

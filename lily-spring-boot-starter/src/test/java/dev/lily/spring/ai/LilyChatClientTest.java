@@ -133,6 +133,27 @@ class LilyChatClientTest {
     assertThat(person).isEqualTo(new Person("Sofia Cook", 73, "Jakarta"));
   }
 
+  record Trip(String city, int days, List<Stop> stops) {
+    record Stop(boolean night, Meal meal) {}
+
+    enum Meal {
+      LUNCH,
+      DINNER
+    }
+  }
+
+  @Test
+  void givesARecordWhoseSchemaTheAnswerFollows() {
+    Trip trip =
+        client
+            .prompt()
+            .user("Say something about rabbits.")
+            .call()
+            .entity(Trip.class, schema -> schema.useProviderStructuredOutput());
+    assertThat(trip.city()).isNotNull();
+    assertThat(trip.stops()).allSatisfy(stop -> assertThat(stop.meal()).isNotNull());
+  }
+
   @Test
   void remembersEarlierTurns() {
     ChatResponse response =
