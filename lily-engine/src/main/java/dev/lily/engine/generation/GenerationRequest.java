@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * One immutable request. {@code null} means "the engine's default".
  *
- * @param conversation messages and tools
+ * @param conversation messages and tools; not read if there is a raw prompt
  * @param thinking whether the model reasons first; default true
  * @param preserveThinking keep earlier turns' reasoning in the prompt
  * @param sampling what the caller asks of sampling
@@ -25,6 +25,8 @@ import org.jspecify.annotations.Nullable;
  *     is the first to be complete; of several complete at once, the longest
  * @param topLogprobs report log-probabilities with this many alternatives (0 to 20)
  * @param timeout from submission to the last event
+ * @param rawPrompt read instead of the conversation; then there is no reasoning, and all that the
+ *     model writes is answer text
  */
 public record GenerationRequest(
     Conversation conversation,
@@ -35,10 +37,13 @@ public record GenerationRequest(
     int minTokens,
     List<String> stopStrings,
     @Nullable Integer topLogprobs,
-    @Nullable Duration timeout) {
+    @Nullable Duration timeout,
+    @Nullable RawPrompt rawPrompt) {
 
   /** Most stop strings per request. */
   public static final int MAX_STOP_STRINGS = 16;
+
+  private static final Conversation NO_CONVERSATION = new Conversation(List.of(), List.of());
 
   public GenerationRequest {
     stopStrings = List.copyOf(stopStrings);
@@ -82,7 +87,12 @@ public record GenerationRequest(
   }
 
   public static Builder builder(Conversation conversation) {
-    return new Builder(conversation);
+    return new Builder(conversation, null);
+  }
+
+  /** A request to continue a text without the chat template. */
+  public static Builder builder(RawPrompt prompt) {
+    return new Builder(NO_CONVERSATION, prompt);
   }
 
   /** A request with one user message and all defaults. */
@@ -92,6 +102,7 @@ public record GenerationRequest(
 
   /** Collects a request field by field. */
   public static final class Builder {
+    private final @Nullable RawPrompt rawPrompt;
     private Conversation conversation;
     private @Nullable Boolean thinking;
     private boolean preserveThinking;
@@ -102,8 +113,9 @@ public record GenerationRequest(
     private @Nullable Integer topLogprobs;
     private @Nullable Duration timeout;
 
-    private Builder(Conversation conversation) {
+    private Builder(Conversation conversation, @Nullable RawPrompt rawPrompt) {
       this.conversation = Objects.requireNonNull(conversation);
+      this.rawPrompt = rawPrompt;
     }
 
     public Builder tools(List<ToolDefinition> tools) {
@@ -161,7 +173,8 @@ public record GenerationRequest(
           minTokens,
           stopStrings,
           topLogprobs,
-          timeout);
+          timeout,
+          rawPrompt);
     }
   }
 }
