@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { APICallError, generateText, stepCountIs, streamText, tool } from 'ai';
 import { z } from 'zod';
@@ -142,4 +143,53 @@ describe('npm ai with @ai-sdk/openai-compatible', () => {
   });
 
   // JSON schema: to become `output: Output.object(…)` once the engine can hold to a schema.
+});
+
+describe('npm ai with @ai-sdk/openai, by way of responses', () => {
+  const openai = createOpenAI({ baseURL: BASE_URL, apiKey: KEY });
+  const responses = openai.responses(MODEL);
+
+  it('answers with usage', async () => {
+    const { text, finishReason, usage } = await generateText({ model: responses, prompt: SUM });
+    assert.equal(text, SUM_ANSWER);
+    assert.equal(finishReason, 'stop');
+    assert.ok(usage.inputTokens > 0 && usage.outputTokens > 0);
+  });
+
+  it('streams the same answer in pieces', async () => {
+    const result = streamText({ model: responses, prompt: SUM });
+    const pieces = [];
+    for await (const piece of result.textStream) {
+      pieces.push(piece);
+    }
+    assert.equal(pieces.join(''), SUM_ANSWER);
+    assert.ok(pieces.length > 1);
+    assert.ok((await result.usage).totalTokens > 0);
+  });
+
+  it('reads reasoning as its summary', async () => {
+    const result = streamText({
+      model: responses,
+      prompt: 'What day is before Saturday?',
+      providerOptions: {
+        openai: { reasoningSummary: 'auto', reasoningEffort: 'high', forceReasoning: true },
+      },
+    });
+    assert.equal(await result.text, 'Friday comes before Saturday.');
+    assert.equal(await result.reasoningText, 'The days go Friday, Saturday.');
+  });
+
+  it('runs tools in a loop of streams, with nothing stored', async () => {
+    const asked = [];
+    const result = streamText({
+      model: responses,
+      system: WEATHER_SYSTEM,
+      prompt: WEATHER_QUESTION,
+      tools: weatherTools(asked),
+      stopWhen: stepCountIs(5),
+      providerOptions: { openai: { store: false } },
+    });
+    assert.match(await result.text, WEATHER_ANSWER);
+    assert.deepEqual(asked, ['Rome', 'Cairo']);
+  });
 });

@@ -150,6 +150,11 @@ describe('npm openai: chat completions', () => {
     await assert.rejects(stranger.models.list(), OpenAI.AuthenticationError);
   });
 
+  it('names each request', async () => {
+    const { request_id } = await client.chat.completions.create(ask(SUM)).withResponse();
+    assert.match(request_id, /^req_/);
+  });
+
   it('stops the engine when a stream is aborted', async () => {
     await stopsTheEngine(async () => {
       const stream = await client.chat.completions.create({ ...ask(STORY), ...ENDLESS, stream: true });
@@ -186,5 +191,118 @@ describe('npm openai: chat completions', () => {
       }),
       (error) => error instanceof OpenAI.BadRequestError && error.param === 'response_format',
     );
+  });
+});
+
+describe('npm openai: completions', () => {
+  const continuation = { model: MODEL, prompt: 'Lily', max_tokens: 8, temperature: 0 };
+
+  it('continues a text', async () => {
+    const completion = await client.completions.create(continuation);
+    assert.equal(completion.choices[0].finish_reason, 'length');
+    assert.equal(completion.usage.completion_tokens, 8);
+    const { choices } = await client.completions.create({ ...continuation, echo: true });
+    assert.equal(choices[0].text, 'Lily' + completion.choices[0].text);
+  });
+
+  it('streams the same text in pieces', async () => {
+    const whole = await client.completions.create(continuation);
+    const pieces = [];
+    for await (const chunk of await client.completions.create({ ...continuation, stream: true })) {
+      pieces.push(chunk.choices[0]?.text ?? '');
+    }
+    assert.equal(pieces.join(''), whole.choices[0].text);
+    assert.ok(pieces.length > 2);
+  });
+
+  it('takes several prompts, one of them as token ids', async () => {
+    const { choices } = await client.completions.create({ ...continuation, prompt: ['a', 'b'], n: 2 });
+    assert.deepEqual(choices.map((choice) => choice.index), [0, 1, 2, 3]);
+    const ids = await client.completions.create({ ...continuation, prompt: [10, 11, 12] });
+    assert.equal(ids.usage.prompt_tokens, 3);
+  });
+});
+
+describe('npm openai: responses', () => {
+  const tools = [{ type: 'function', strict: false, ...definition }];
+
+  it('answers with usage', async () => {
+    const response = await client.responses.create({ model: MODEL, input: SUM });
+    assert.equal(response.output_text, SUM_ANSWER);
+    assert.equal(response.status, 'completed');
+    assert.equal(response.usage.total_tokens, response.usage.input_tokens + response.usage.output_tokens);
+  });
+
+  it('streams the same answer in pieces', async () => {
+    const stream = client.responses.stream({ model: MODEL, input: SUM });
+    const pieces = [];
+    stream.on('response.output_text.delta', (event) => pieces.push(event.delta));
+    const response = await stream.finalResponse();
+    assert.equal(pieces.join(''), SUM_ANSWER);
+    assert.ok(pieces.length > 1);
+    assert.equal(response.output_text, SUM_ANSWER);
+    assert.equal(response.output.length, 1);
+  });
+
+  it('keeps reasoning out of the answer', async () => {
+    const stream = client.responses.stream({
+      model: MODEL,
+      input: 'What day is before Saturday?',
+      reasoning: { effort: 'high' },
+    });
+    const { output, output_text } = await stream.finalResponse();
+    assert.equal(output_text, 'Friday comes before Saturday.');
+    assert.deepEqual(
+      output.map((item) => item.type),
+      ['reasoning', 'message'],
+    );
+    assert.equal(output[0].content[0].text, 'The days go Friday, Saturday.');
+  });
+
+  for (const streamed of [false, true]) {
+    it('runs tools in a loop' + (streamed ? ' of streams' : ''), async () => {
+      const respond = (input) => {
+        const request = { model: MODEL, instructions: WEATHER_SYSTEM, tools, input };
+        return streamed
+          ? client.responses.stream(request).finalResponse()
+          : client.responses.create(request);
+      };
+      const input = [{ role: 'user', content: WEATHER_QUESTION }];
+      const { output } = await respond(input);
+      const calls = output.filter((item) => item.type === 'function_call');
+      assert.deepEqual(
+        calls.map((call) => JSON.parse(call.arguments)),
+        [{ city: 'Rome' }, { city: 'Cairo' }],
+      );
+      input.push(...output);
+      for (const { call_id, arguments: text } of calls) {
+        input.push({ type: 'function_call_output', call_id, output: weather(JSON.parse(text).city) });
+      }
+      assert.match((await respond(input)).output_text, WEATHER_ANSWER);
+    });
+  }
+
+  it('maps errors', async () => {
+    await assert.rejects(
+      client.responses.create({ model: MODEL, input: SUM, previous_response_id: 'resp_1' }),
+      (error) => error instanceof OpenAI.BadRequestError && error.param === 'previous_response_id',
+    );
+    await assert.rejects(client.responses.retrieve('resp_1'), OpenAI.NotFoundError);
+  });
+
+  it('stops the engine when a stream is aborted', async () => {
+    await stopsTheEngine(async () => {
+      const stream = await client.responses.create({
+        model: MODEL,
+        input: STORY,
+        stream: true,
+        ...ENDLESS,
+      });
+      for await (const event of stream) {
+        if (event.type === 'response.output_text.delta') {
+          break;
+        }
+      }
+    });
   });
 });

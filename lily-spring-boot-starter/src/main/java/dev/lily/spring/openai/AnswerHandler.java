@@ -1,11 +1,7 @@
 package dev.lily.spring.openai;
 
 import dev.lily.spring.AnswerRecorder;
-import dev.lily.spring.openai.dto.ChatCompletion;
 import java.time.Duration;
-import java.time.InstantSource;
-import java.util.List;
-import java.util.UUID;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import org.springframework.http.MediaType;
@@ -16,37 +12,32 @@ import reactor.core.publisher.Mono;
 import reactor.core.scheduler.Scheduler;
 
 /**
- * Answers {@code POST /chat/completions}. Parsing, rendering, tokenising and the writing of JSON
- * run on the scheduler, neither on an event loop nor on the engine thread. A stream's headers are
- * sent with its first token or, if that takes longer, with the first heartbeat; a failure before
- * that still gets a status of its own.
+ * Answers the requests of one operation. Parsing, rendering, tokenising and the writing of JSON run
+ * on the scheduler, neither on an event loop nor on the engine thread. A stream's headers are sent
+ * with its first token or, if that takes longer, with the first heartbeat; a failure before that
+ * still gets a status of its own.
  */
-final class ChatCompletionsHandler {
-  private static final Logger log = LoggerFactory.getLogger(ChatCompletionsHandler.class);
+final class AnswerHandler {
+  private static final Logger log = LoggerFactory.getLogger(AnswerHandler.class);
 
-  private final String model;
+  private final Operation operation;
   private final GenerationSubmitter engine;
   private final AnswerRecorder recorder;
   private final Scheduler scheduler;
-  private final InstantSource clock;
   private final BodyReader bodies;
-  private final CompletionRequestMapper requests;
   private final Duration heartbeat;
 
-  ChatCompletionsHandler(
-      String model,
+  AnswerHandler(
+      Operation operation,
       GenerationSubmitter engine,
       OpenAiOptions options,
       AnswerRecorder recorder,
-      Scheduler scheduler,
-      InstantSource clock) {
-    this.model = model;
+      Scheduler scheduler) {
+    this.operation = operation;
     this.engine = engine;
     this.recorder = recorder;
     this.scheduler = scheduler;
-    this.clock = clock;
-    bodies = new BodyReader(options.maxRequestBytes());
-    requests = new CompletionRequestMapper(model, options);
+    bodies = new BodyReader(options.maxRequestBytes(), options.requestTimeout());
     heartbeat = options.heartbeat();
   }
 
@@ -54,44 +45,30 @@ final class ChatCompletionsHandler {
     return bodies
         .read(request)
         .publishOn(scheduler)
-        .map(body -> requests.map(WireJson.read(body)))
+        .map(body -> operation.read(WireJson.read(body)))
         .flatMap(
             asked ->
-                RunningCompletion.start(engine, asked.choices(), recorder)
+                RunningCompletion.start(engine, asked.choices(), asked.singleCall(), recorder)
                     .flatMap(
                         running ->
                             asked.stream()
                                 ? stream(request, asked, running)
-                                : whole(asked, running)));
+                                : whole(asked.format(), running))
+                    .onErrorMap(asked.failures()));
   }
 
-  private AnswerIdentity identity(CompletionRequest asked) {
-    return new AnswerIdentity(
-        "chatcmpl-" + UUID.randomUUID().toString().replace("-", ""),
-        clock.instant().getEpochSecond(),
-        model,
-        asked.logprobs());
-  }
-
-  private Mono<ServerResponse> whole(CompletionRequest asked, RunningCompletion running) {
-    AnswerIdentity identity = identity(asked);
+  private Mono<ServerResponse> whole(AnswerFormat format, RunningCompletion running) {
     return running
         .events()
         .publishOn(scheduler)
-        .collect(
-            () -> new CompletionAssembler(identity, asked.choices().size()),
-            CompletionAssembler::accept)
+        .doOnNext(format::accept)
+        .then(Mono.fromSupplier(() -> WireJson.bytes(format.body())))
         .flatMap(
-            assembler -> {
-              ChatCompletion completion = assembler.completion();
-              return ServerResponse.ok()
-                  .contentType(MediaType.APPLICATION_JSON)
-                  .bodyValue(WireJson.bytes(completion));
-            });
+            body -> ServerResponse.ok().contentType(MediaType.APPLICATION_JSON).bodyValue(body));
   }
 
   private Mono<ServerResponse> stream(
-      ServerRequest request, CompletionRequest asked, RunningCompletion running) {
+      ServerRequest request, AskedAnswer asked, RunningCompletion running) {
     Mono<ServerResponse> response =
         Mono.defer(() -> EventStreamResponse.of(frames(request, asked, running)));
     return running
@@ -102,19 +79,19 @@ final class ChatCompletionsHandler {
         .doOnCancel(running::cancel);
   }
 
-  private Flux<byte[]> frames(
-      ServerRequest request, CompletionRequest asked, RunningCompletion running) {
-    AnswerIdentity identity = identity(asked);
-    CompletionChunkMapper chunks = new CompletionChunkMapper(identity, asked.choices().size());
+  private Flux<byte[]> frames(ServerRequest request, AskedAnswer asked, RunningCompletion running) {
+    AnswerFormat format = asked.format();
     Flux<byte[]> answer =
         running
             .events()
             .publishOn(scheduler, RunningCompletion.BUFFERED_EVENTS)
-            .map(event -> EventFrames.data(chunks.chunks(event)))
-            .concatWith(Mono.fromSupplier(() -> end(asked, chunks)))
-            .onErrorResume(failure -> Mono.just(failure(identity, failure)));
+            .map(format::frames)
+            .startWith(Mono.fromSupplier(format::opening))
+            .concatWith(Mono.fromSupplier(format::closing))
+            .onErrorResume(failure -> Mono.just(failure(format, asked.failures().apply(failure))))
+            .filter(frames -> frames.length > 0);
     Flux<byte[]> body = running.hasStarted() ? answer : Flux.merge(answer, heartbeats(running));
-    return body.takeUntilOther(stalled(request, identity, running));
+    return body.takeUntilOther(stalled(request, format, running));
   }
 
   private Flux<byte[]> heartbeats(RunningCompletion running) {
@@ -124,29 +101,25 @@ final class ChatCompletionsHandler {
         .takeUntilOther(running.started().onErrorComplete().publishOn(scheduler));
   }
 
-  private static byte[] end(CompletionRequest asked, CompletionChunkMapper chunks) {
-    return EventFrames.last(asked.includeUsage() ? List.of(chunks.usageChunk()) : List.of());
-  }
-
-  private static byte[] failure(AnswerIdentity identity, Throwable failure) {
+  private static byte[] failure(AnswerFormat format, Throwable failure) {
     ApiError error = ErrorMapper.map(failure);
     if (ErrorMapper.isInternal(error)) {
-      log.error("Stream {} failed", identity.id(), failure);
+      log.error("Stream {} failed", format.id(), failure);
     } else {
-      log.info("Stream {} was ended: {}", identity.id(), failure.getMessage());
+      log.info("Stream {} was ended: {}", format.id(), failure.getMessage());
     }
-    return EventFrames.data(List.of(error.body()));
+    return format.failure(error);
   }
 
   /** Breaks the connection of a client that reads nothing; no event could reach it. */
   private Mono<Void> stalled(
-      ServerRequest request, AnswerIdentity identity, RunningCompletion running) {
+      ServerRequest request, AnswerFormat format, RunningCompletion running) {
     return running
         .stalled()
         .publishOn(scheduler)
         .onErrorResume(
             cause -> {
-              log.info("Stream {} is dropped: {}", identity.id(), cause.getMessage());
+              log.info("Stream {} is dropped: {}", format.id(), cause.getMessage());
               return ServerConnection.close(request) ? Mono.never() : Mono.error(cause);
             });
   }

@@ -9,8 +9,10 @@ import java.util.List;
  * @param choices one request per choice
  * @param stream whether the answer is sent piece by piece
  * @param includeUsage whether a stream ends with the usage
+ * @param singleCall whether a choice ends with its first tool call
  */
-record CompletionRequest(List<GenerationRequest> choices, boolean stream, boolean includeUsage) {
+record CompletionRequest(
+    List<GenerationRequest> choices, boolean stream, boolean includeUsage, boolean singleCall) {
   CompletionRequest {
     choices = List.copyOf(choices);
   }

@@ -9,6 +9,7 @@ import dev.lily.engine.generation.GenerationRequest;
 import dev.lily.spring.AnswerRecorder;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 import reactor.core.publisher.Sinks;
@@ -22,6 +23,7 @@ import reactor.core.publisher.Sinks;
 final class RunningCompletion {
   static final int BUFFERED_EVENTS = 32;
 
+  private final boolean singleCall;
   private final AnswerRecorder recorder;
   private final List<GenerationHandle> handles = new CopyOnWriteArrayList<>();
   private final EventBuffer<ChoiceEvent> buffer;
@@ -35,7 +37,8 @@ final class RunningCompletion {
   private int running;
   private boolean ended;
 
-  private RunningCompletion(int choices, AnswerRecorder recorder) {
+  private RunningCompletion(int choices, boolean singleCall, AnswerRecorder recorder) {
+    this.singleCall = singleCall;
     this.recorder = recorder;
     running = choices;
     buffer = new EventBuffer<>(BUFFERED_EVENTS * choices, this::wake);
@@ -46,12 +49,18 @@ final class RunningCompletion {
   /**
    * Submits all choices on the subscriber's thread, which must be allowed to compute. Either all
    * are taken in or the result is an error; cancelling at any time cancels them.
+   *
+   * @param singleCall whether a choice ends with its first tool call
    */
   static Mono<RunningCompletion> start(
-      GenerationSubmitter engine, List<GenerationRequest> choices, AnswerRecorder recorder) {
+      GenerationSubmitter engine,
+      List<GenerationRequest> choices,
+      boolean singleCall,
+      AnswerRecorder recorder) {
     return Mono.create(
         sink -> {
-          RunningCompletion completion = new RunningCompletion(choices.size(), recorder);
+          RunningCompletion completion =
+              new RunningCompletion(choices.size(), singleCall, recorder);
           sink.onCancel(completion::cancel);
           try {
             completion.submit(engine, choices);
@@ -66,7 +75,10 @@ final class RunningCompletion {
 
   private void submit(GenerationSubmitter engine, List<GenerationRequest> choices) {
     for (int i = 0; i < choices.size() && !cancelled; i++) {
-      handles.add(engine.submit(choices.get(i), new Choice(i)));
+      Choice choice = new Choice(i);
+      GenerationHandle handle = engine.submit(choices.get(i), choice);
+      handles.add(handle);
+      choice.submitted(handle);
     }
     if (cancelled) {
       cancel();
@@ -153,14 +165,35 @@ final class RunningCompletion {
   /** The engine's way to one choice. */
   private final class Choice implements GenerationListener {
     private final int index;
+    private final FirstCall firstCall = new FirstCall();
+    private volatile @Nullable GenerationHandle handle;
 
     Choice(int index) {
       this.index = index;
     }
 
+    /** Events may have come before. */
+    void submitted(GenerationHandle itsHandle) {
+      handle = itsHandle;
+      if (firstCall.isOver()) {
+        itsHandle.cancel();
+      }
+    }
+
     @Override
     public void onEvent(GenerationEvent event) {
-      accept(index, event);
+      if (!singleCall) {
+        accept(index, event);
+        return;
+      }
+      GenerationEvent kept = firstCall.keep(event);
+      if (kept != null) {
+        accept(index, kept);
+      }
+      GenerationHandle running = handle;
+      if (firstCall.isOver() && running != null) {
+        running.cancel();
+      }
     }
 
     @Override

@@ -14,18 +14,11 @@ enum ToolChoice {
   private static final String NAME = "tool_choice";
 
   /**
-   * Reads {@code tool_choice} and {@code parallel_tool_calls}.
+   * Reads {@code tool_choice}.
    *
    * @throws ApiException if the model would have to be forced, which is not available yet
    */
   static ToolChoice read(FieldReader fields, List<ToolDefinition> tools) {
-    Boolean parallel = fields.bool("parallel_tool_calls");
-    if (Boolean.FALSE.equals(parallel) && !tools.isEmpty()) {
-      throw ApiError.unsupported(
-              "parallel_tool_calls",
-              "parallel_tool_calls can only be true: the model may call several tools in one answer.")
-          .exception();
-    }
     JsonNode choice = fields.node(NAME);
     if (choice == null) {
       return AUTO;

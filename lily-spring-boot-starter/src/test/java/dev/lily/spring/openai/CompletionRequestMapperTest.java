@@ -119,7 +119,8 @@ class CompletionRequestMapperTest {
                         .topLogprobs(3)
                         .build()),
                 true,
-                true));
+                true,
+                false));
   }
 
   @Test
@@ -359,9 +360,11 @@ class CompletionRequestMapperTest {
   }
 
   @Test
-  void refusesToForbidParallelCalls() {
-    assertThat(refusal(TOOLS + ",'parallel_tool_calls':false").param())
-        .isEqualTo("parallel_tool_calls");
+  void endsWithTheFirstCallIfParallelOnesAreForbidden() {
+    assertThat(map(TOOLS + ",'parallel_tool_calls':false").singleCall()).isTrue();
+    assertThat(map(TOOLS + ",'parallel_tool_calls':true").singleCall()).isFalse();
+    assertThat(map(TOOLS).singleCall()).isFalse();
+    assertThat(refusal("'parallel_tool_calls':'no'").param()).isEqualTo("parallel_tool_calls");
   }
 
   @Test

@@ -23,6 +23,7 @@ import dev.langchain4j.model.chat.response.PartialResponse;
 import dev.langchain4j.model.chat.response.PartialResponseContext;
 import dev.langchain4j.model.chat.response.StreamingChatResponseHandler;
 import dev.langchain4j.model.openai.OpenAiChatModel;
+import dev.langchain4j.model.openai.OpenAiLanguageModel;
 import dev.langchain4j.model.openai.OpenAiModelCatalog;
 import dev.langchain4j.model.openai.OpenAiStreamingChatModel;
 import dev.langchain4j.model.output.FinishReason;
@@ -214,6 +215,18 @@ class LangChain4jIT {
                   });
           cancelled.get();
         });
+  }
+
+  @Test
+  void continuesATextByTheOlderOperation() {
+    OpenAiLanguageModel model =
+        OpenAiLanguageModel.builder()
+            .baseUrl(server.apiUrl())
+            .apiKey(SampleServer.KEY)
+            .modelName(SampleServer.MODEL)
+            .maxRetries(0)
+            .build();
+    assertThat(model.generate("Lily").tokenUsage().outputTokenCount()).isPositive();
   }
 
   // JSON schema: to become an answer by this schema once the engine can hold to one.
