@@ -195,7 +195,7 @@ describe('npm openai: chat completions', () => {
 });
 
 describe('npm openai: completions', () => {
-  const continuation = { model: MODEL, prompt: 'Lily', max_tokens: 8, temperature: 0 };
+  const continuation = { model: MODEL, prompt: 'Lily', max_tokens: 8, min_tokens: 8 };
 
   it('continues a text', async () => {
     const completion = await client.completions.create(continuation);
@@ -212,7 +212,7 @@ describe('npm openai: completions', () => {
       pieces.push(chunk.choices[0]?.text ?? '');
     }
     assert.equal(pieces.join(''), whole.choices[0].text);
-    assert.ok(pieces.length > 2);
+    assert.ok(pieces.length > 1);
   });
 
   it('takes several prompts, one of them as token ids', async () => {

@@ -83,7 +83,7 @@ class ResponsesEndpointTest extends EndpointTest {
                      "reasoning":{"effort":null,"summary":null},"store":false,"temperature":0.5,
                      "text":{"format":{"type":"text"}},"tool_choice":"auto","tools":[],
                      "top_p":null,"truncation":"disabled",
-                     "usage":{"input_tokens":7,"input_tokens_details":{"cached_tokens":3},
+                     "usage":{"input_tokens":7,"input_tokens_details":{"cached_tokens":3,"cache_write_tokens":0},
                        "output_tokens":5,"output_tokens_details":{"reasoning_tokens":2},
                        "total_tokens":12},
                      "metadata":{"a":"b"}}""")

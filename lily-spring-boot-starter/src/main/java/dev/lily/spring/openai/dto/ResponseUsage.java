@@ -8,14 +8,19 @@ public record ResponseUsage(
     OutputTokensDetails outputTokensDetails,
     int totalTokens) {
 
-  public record InputTokensDetails(int cachedTokens) {}
+  /**
+   * What became of the prompt.
+   *
+   * @param cacheWriteTokens always 0: nothing is charged for keeping a prompt
+   */
+  public record InputTokensDetails(int cachedTokens, int cacheWriteTokens) {}
 
   public record OutputTokensDetails(int reasoningTokens) {}
 
   public static ResponseUsage of(Usage usage) {
     return new ResponseUsage(
         usage.promptTokens(),
-        new InputTokensDetails(usage.promptTokensDetails().cachedTokens()),
+        new InputTokensDetails(usage.promptTokensDetails().cachedTokens(), 0),
         usage.completionTokens(),
         new OutputTokensDetails(usage.completionTokensDetails().reasoningTokens()),
         usage.totalTokens());

@@ -70,8 +70,7 @@ class OpenAiJavaResponsesIT {
 
   private Response stream(ResponseCreateParams params) {
     ResponseAccumulator accumulator = ResponseAccumulator.create();
-    try (StreamResponse<ResponseStreamEvent> events =
-        client.responses().createStreaming(params)) {
+    try (StreamResponse<ResponseStreamEvent> events = client.responses().createStreaming(params)) {
       // Strict: every event must have the fields of its type.
       events.stream().map(ResponseStreamEvent::validate).forEach(accumulator::accumulate);
     }
@@ -153,7 +152,7 @@ class OpenAiJavaResponsesIT {
             .model(SampleServer.MODEL)
             .prompt("Lily")
             .maxTokens(8)
-            .temperature(0)
+            .putAdditionalBodyProperty("min_tokens", JsonValue.from(8))
             .logprobs(2)
             .build();
     Completion whole = client.completions().create(params).validate();
