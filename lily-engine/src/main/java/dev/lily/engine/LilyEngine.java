@@ -14,6 +14,7 @@ import dev.lily.engine.generation.ResultCollector;
 import dev.lily.engine.generation.SamplingDefaults;
 import dev.lily.engine.generation.Scheduler;
 import dev.lily.engine.generation.SchedulerOptions;
+import dev.lily.engine.tokenizer.Tokenizer;
 import java.time.Duration;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.locks.ReentrantLock;
@@ -136,6 +137,11 @@ public final class LilyEngine implements AutoCloseable {
 
   public ModelInfo model() {
     return loaded.info();
+  }
+
+  /** The model's tokenizer, also usable after {@link #close}. */
+  public Tokenizer tokenizer() {
+    return loaded.tokenizer();
   }
 
   public MemoryPlan memoryPlan() {

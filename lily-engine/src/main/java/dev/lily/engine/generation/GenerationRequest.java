@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * One immutable request. {@code null} means "the engine's default".
  *
- * @param conversation messages and tools
+ * @param conversation messages and tools; not read if there is a raw prompt
  * @param thinking whether the model reasons first; default true
  * @param preserveThinking keep earlier turns' reasoning in the prompt
  * @param sampling what the caller asks of sampling
@@ -32,6 +32,8 @@ import org.jspecify.annotations.Nullable;
  * @param toolChoice whether tools must be called; arguments then follow the tools' schemas
  * @param parallelToolCalls whether more than one tool may be called; if not, arguments follow the
  *     tools' schemas
+ * @param rawPrompt read instead of the conversation; then there is no reasoning, and all that the
+ *     model writes is answer text
  */
 public record GenerationRequest(
     Conversation conversation,
@@ -45,10 +47,13 @@ public record GenerationRequest(
     @Nullable Duration timeout,
     @Nullable OutputConstraint output,
     ToolChoice toolChoice,
-    boolean parallelToolCalls) {
+    boolean parallelToolCalls,
+    @Nullable RawPrompt rawPrompt) {
 
   /** Most stop strings per request. */
   public static final int MAX_STOP_STRINGS = 16;
+
+  private static final Conversation NO_CONVERSATION = new Conversation(List.of(), List.of());
 
   public GenerationRequest {
     stopStrings = List.copyOf(stopStrings);
@@ -92,7 +97,12 @@ public record GenerationRequest(
   }
 
   public static Builder builder(Conversation conversation) {
-    return new Builder(conversation);
+    return new Builder(conversation, null);
+  }
+
+  /** A request to continue a text without the chat template. */
+  public static Builder builder(RawPrompt prompt) {
+    return new Builder(NO_CONVERSATION, prompt);
   }
 
   /** A request with one user message and all defaults. */
@@ -102,6 +112,7 @@ public record GenerationRequest(
 
   /** Collects a request field by field. */
   public static final class Builder {
+    private final @Nullable RawPrompt rawPrompt;
     private Conversation conversation;
     private @Nullable Boolean thinking;
     private boolean preserveThinking;
@@ -115,8 +126,9 @@ public record GenerationRequest(
     private ToolChoice toolChoice = ToolChoice.AUTO;
     private boolean parallelToolCalls = true;
 
-    private Builder(Conversation conversation) {
+    private Builder(Conversation conversation, @Nullable RawPrompt rawPrompt) {
       this.conversation = Objects.requireNonNull(conversation);
+      this.rawPrompt = rawPrompt;
     }
 
     public Builder tools(List<ToolDefinition> tools) {
@@ -192,7 +204,8 @@ public record GenerationRequest(
           timeout,
           output,
           toolChoice,
-          parallelToolCalls);
+          parallelToolCalls,
+          rawPrompt);
     }
   }
 }

@@ -120,7 +120,8 @@ class CompletionRequestMapperTest {
                         .topLogprobs(3)
                         .build()),
                 true,
-                true));
+                true,
+                false));
   }
 
   @Test
