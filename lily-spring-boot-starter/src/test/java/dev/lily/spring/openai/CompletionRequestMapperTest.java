@@ -120,8 +120,7 @@ class CompletionRequestMapperTest {
                         .topLogprobs(3)
                         .build()),
                 true,
-                true,
-                false));
+                true));
   }
 
   @Test
