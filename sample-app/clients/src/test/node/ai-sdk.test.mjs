@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
-import { APICallError, generateText, stepCountIs, streamText, tool } from 'ai';
+import { APICallError, Output, generateText, stepCountIs, streamText, tool } from 'ai';
 import { z } from 'zod';
 import {
   BASE_URL,
@@ -25,6 +25,7 @@ const lily = createOpenAICompatible({
   baseURL: BASE_URL,
   apiKey: KEY,
   includeUsage: true,
+  supportsStructuredOutputs: true,
 });
 const model = lily(MODEL);
 
@@ -142,12 +143,24 @@ describe('npm ai with @ai-sdk/openai-compatible', () => {
     });
   });
 
-  // JSON schema: to become `output: Output.object(…)` once the engine can hold to a schema.
+  it('answers by a JSON schema', async () => {
+    const sumOnly = Output.object({ schema: z.object({ sum: z.number().int() }) });
+    const { output } = await generateText({ model, output: sumOnly, prompt: SUM });
+    assert.deepEqual(Object.keys(output), ['sum']);
+    assert.ok(Number.isInteger(output.sum));
+  });
 });
 
 describe('npm ai with @ai-sdk/openai, by way of responses', () => {
   const openai = createOpenAI({ baseURL: BASE_URL, apiKey: KEY });
   const responses = openai.responses(MODEL);
+
+  it('answers by a JSON schema', async () => {
+    const output = Output.object({ schema: z.object({ sum: z.number().int() }) });
+    const answer = await generateText({ model: responses, output, prompt: SUM });
+    assert.deepEqual(Object.keys(answer.output), ['sum']);
+    assert.ok(Number.isInteger(answer.output.sum));
+  });
 
   it('answers with usage', async () => {
     const { text, finishReason, usage } = await generateText({ model: responses, prompt: SUM });

@@ -181,13 +181,28 @@ describe('npm openai: chat completions', () => {
     });
   });
 
-  // JSON schema: to become `chat.completions.parse` with a schema once the engine can hold to one.
-  it('refuses a JSON schema', async () => {
-    const schema = { type: 'object', properties: { sum: { type: 'integer' } } };
+  it('answers by a JSON schema', async () => {
+    const schema = {
+      type: 'object',
+      properties: { sum: { type: 'integer' } },
+      required: ['sum'],
+      additionalProperties: false,
+    };
+    const completion = await client.chat.completions.parse({
+      ...ask(SUM),
+      response_format: { type: 'json_schema', json_schema: { name: 'sum', strict: true, schema } },
+    });
+    const answer = JSON.parse(completion.choices[0].message.content);
+    assert.deepEqual(Object.keys(answer), ['sum']);
+    assert.ok(Number.isInteger(answer.sum));
+  });
+
+  it('refuses a schema that cannot be enforced', async () => {
+    const schema = { type: 'array', uniqueItems: true };
     await assert.rejects(
       client.chat.completions.create({
         ...ask(SUM),
-        response_format: { type: 'json_schema', json_schema: { name: 'sum', schema } },
+        response_format: { type: 'json_schema', json_schema: { name: 'set', schema } },
       }),
       (error) => error instanceof OpenAI.BadRequestError && error.param === 'response_format',
     );

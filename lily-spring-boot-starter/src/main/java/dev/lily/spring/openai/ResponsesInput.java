@@ -75,6 +75,8 @@ final class ResponsesInput {
   Throwable inWordsOfTheOperation(Throwable failure) {
     return switch (failure) {
       case ContextOverflowException e -> ErrorMapper.contextOverflow(e, INPUT).exception();
+      case InvalidRequestException e when e.parameter().equals("output") ->
+          ApiError.invalidValue("text.format", String.valueOf(e.getMessage())).exception();
       case InvalidRequestException e when e.parameter().startsWith("messages") ->
           wrong(e.parameter(), e.getMessage());
       case InvalidConversationException e when e.path().startsWith("messages") ->
