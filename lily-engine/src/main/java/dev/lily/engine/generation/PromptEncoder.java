@@ -64,8 +64,7 @@ public final class PromptEncoder {
   private int[] encodeRaw(RawPrompt raw) {
     int[] tokens =
         switch (raw) {
-          case RawPrompt.Text(String text) ->
-              tokenizer.encode(text, new int[] {0, text.length()});
+          case RawPrompt.Text(String text) -> tokenizer.encode(text, new int[] {0, text.length()});
           case RawPrompt.Tokens(List<Integer> ids) -> checked(ids);
         };
     if (tokens.length == 0) {

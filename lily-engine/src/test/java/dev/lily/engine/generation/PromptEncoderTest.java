@@ -85,8 +85,7 @@ class PromptEncoderTest {
             new RawPrompt.Tokens(List.of(1 << 30)))) {
       assertThatThrownBy(() -> encode(raw))
           .isInstanceOfSatisfying(
-              InvalidRequestException.class,
-              e -> assertThat(e.parameter()).isEqualTo("rawPrompt"));
+              InvalidRequestException.class, e -> assertThat(e.parameter()).isEqualTo("rawPrompt"));
     }
   }
 

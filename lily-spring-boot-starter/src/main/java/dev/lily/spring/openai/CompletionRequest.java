@@ -10,8 +10,7 @@ import java.util.List;
  * @param stream whether the answer is sent piece by piece
  * @param includeUsage whether a stream ends with the usage
  */
-record CompletionRequest(
-    List<GenerationRequest> choices, boolean stream, boolean includeUsage) {
+record CompletionRequest(List<GenerationRequest> choices, boolean stream, boolean includeUsage) {
   CompletionRequest {
     choices = List.copyOf(choices);
   }

@@ -13,10 +13,7 @@ import tools.jackson.databind.JsonNode;
  * @param repeated what the answer repeats of the request
  */
 record ResponsesRequest(
-    GenerationRequest request,
-    ResponsesInput input,
-    boolean stream,
-    Repeated repeated) {
+    GenerationRequest request, ResponsesInput input, boolean stream, Repeated repeated) {
 
   /** What the answer repeats of the request, as it was sent. */
   record Repeated(

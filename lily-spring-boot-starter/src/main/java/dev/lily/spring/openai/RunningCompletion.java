@@ -48,13 +48,10 @@ final class RunningCompletion {
    * are taken in or the result is an error; cancelling at any time cancels them.
    */
   static Mono<RunningCompletion> start(
-      GenerationSubmitter engine,
-      List<GenerationRequest> choices,
-      AnswerRecorder recorder) {
+      GenerationSubmitter engine, List<GenerationRequest> choices, AnswerRecorder recorder) {
     return Mono.create(
         sink -> {
-          RunningCompletion completion =
-              new RunningCompletion(choices.size(), recorder);
+          RunningCompletion completion = new RunningCompletion(choices.size(), recorder);
           sink.onCancel(completion::cancel);
           try {
             completion.submit(engine, choices);

@@ -90,7 +90,8 @@ class ResponsesRequestMapperTest {
         .containsExactly("now");
     assertThat(map("'input':'hi','tool_choice':'none'," + TOOLS).request().conversation().tools())
         .isEmpty();
-    assertThat(map("'input':'hi','parallel_tool_calls':false," + TOOLS).request().parallelToolCalls())
+    assertThat(
+            map("'input':'hi','parallel_tool_calls':false," + TOOLS).request().parallelToolCalls())
         .isFalse();
   }
 
