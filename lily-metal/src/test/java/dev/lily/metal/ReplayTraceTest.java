@@ -18,6 +18,7 @@ import dev.lily.metal.replay.Trace;
 import dev.lily.metal.replay.Traffic;
 import java.lang.foreign.Arena;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
@@ -36,6 +37,12 @@ class ReplayTraceTest {
   private static final Path OUTPUT = Path.of("target", "replay");
   private static final long CACHE_BYTES_OF_TOKEN = 20_480;
 
+  /**
+   * So long that a pass is one command buffer: the double traces the plan as the first one sees it.
+   */
+  private static final BackendOptions WHOLE_PASSES =
+      new BackendOptions(0, "auto", Duration.ofHours(1));
+
   @TempDir private Path temporary;
 
   private Trace record(MetalDouble metal, String name, int rows, int position, boolean isDecode) {
@@ -45,8 +52,7 @@ class ReplayTraceTest {
     Path raw = OUTPUT.resolve(name + ".raw");
     assertThat(OUTPUT.toFile().isDirectory() || OUTPUT.toFile().mkdirs()).isTrue();
     try (Arena arena = Arena.ofShared();
-        MetalBackend backend =
-            (MetalBackend) new MetalBackendProvider().open(BackendOptions.DEFAULT)) {
+        MetalBackend backend = (MetalBackend) new MetalBackendProvider().open(WHOLE_PASSES)) {
       Model35b model = new Model35b(backend, limits, temporary.resolve(name), arena);
       int tokens = position + rows;
       try (DeviceState state =
