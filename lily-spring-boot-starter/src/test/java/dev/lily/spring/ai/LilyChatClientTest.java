@@ -133,8 +133,9 @@ class LilyChatClientTest {
     assertThat(person).isEqualTo(new Person("Sofia Cook", 73, "Jakarta"));
   }
 
-  record Trip(String city, int days, List<Stop> stops) {
-    record Stop(boolean night, Meal meal) {}
+  /** Without texts of any length: lily-nano would not end one that it was not trained to write. */
+  record Visit(Meal meal, Guests guests) {
+    record Guests(int adults, boolean children) {}
 
     enum Meal {
       LUNCH,
@@ -144,14 +145,14 @@ class LilyChatClientTest {
 
   @Test
   void givesARecordWhoseSchemaTheAnswerFollows() {
-    Trip trip =
+    Visit visit =
         client
             .prompt()
             .user("Say something about rabbits.")
             .call()
-            .entity(Trip.class, schema -> schema.useProviderStructuredOutput());
-    assertThat(trip.city()).isNotNull();
-    assertThat(trip.stops()).allSatisfy(stop -> assertThat(stop.meal()).isNotNull());
+            .entity(Visit.class, schema -> schema.useProviderStructuredOutput());
+    assertThat(visit.meal()).isNotNull();
+    assertThat(visit.guests()).isNotNull();
   }
 
   @Test
