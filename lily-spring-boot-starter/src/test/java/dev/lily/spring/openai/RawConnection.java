@@ -13,7 +13,7 @@ final class RawConnection implements AutoCloseable {
 
   RawConnection(Socket socket) throws IOException {
     this.socket = socket;
-    socket.setSoTimeout(10_000);
+    socket.setSoTimeout(60_000);
   }
 
   void send(String text) throws IOException {
