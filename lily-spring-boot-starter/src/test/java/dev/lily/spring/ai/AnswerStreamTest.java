@@ -26,6 +26,7 @@ import org.springframework.ai.chat.model.ChatResponse;
 import reactor.core.publisher.BaseSubscriber;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Hooks;
+import reactor.core.publisher.SignalType;
 import reactor.core.scheduler.Scheduler;
 import reactor.core.scheduler.Schedulers;
 import reactor.test.StepVerifier;
@@ -133,12 +134,16 @@ class AnswerStreamTest {
 
               @Override
               protected void hookOnNext(ChatResponse chunk) {
+                // The first chunk may come before the submission has returned.
+                while (answers.isEmpty()) {
+                  Thread.onSpinWait();
+                }
                 ahead.add(answers.getFirst().emitted.get() - received.incrementAndGet());
                 request(1);
               }
 
               @Override
-              protected void hookOnComplete() {
+              protected void hookFinally(SignalType type) {
                 end.countDown();
               }
             });
