@@ -1,6 +1,7 @@
 package dev.lily.engine;
 
 import dev.lily.engine.backend.StateLayout;
+import dev.lily.engine.generation.AnswerConstraints;
 import dev.lily.engine.generation.Counters;
 import dev.lily.engine.generation.EncodedPrompt;
 import dev.lily.engine.generation.GenerationHandle;
@@ -13,6 +14,7 @@ import dev.lily.engine.generation.ResultCollector;
 import dev.lily.engine.generation.SamplingDefaults;
 import dev.lily.engine.generation.Scheduler;
 import dev.lily.engine.generation.SchedulerOptions;
+import dev.lily.engine.tokenizer.Tokenizer;
 import java.time.Duration;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.locks.ReentrantLock;
@@ -29,6 +31,7 @@ public final class LilyEngine implements AutoCloseable {
   private final LoadedModel loaded;
   private final PromptEncoder encoder;
   private final SamplingDefaults sampling;
+  private final AnswerConstraints constraints;
   private final Scheduler scheduler;
   private final ReentrantLock closing = new ReentrantLock();
   private boolean closed;
@@ -45,6 +48,8 @@ public final class LilyEngine implements AutoCloseable {
             loaded.generationDefaults(),
             layout.vocabularySize(),
             () -> ThreadLocalRandom.current().nextLong());
+    constraints =
+        new AnswerConstraints(loaded.tokenizer(), layout.vocabularySize(), loaded.stopTokens());
     scheduler =
         Scheduler.start(
             loaded.model(),
@@ -99,7 +104,11 @@ public final class LilyEngine implements AutoCloseable {
     scheduler.checkOpen();
     EncodedPrompt prompt = encoder.encode(request);
     return scheduler.submit(
-        request, prompt, sampling.complete(request, prompt.thinking()), listener);
+        request,
+        prompt,
+        sampling.complete(request, prompt.thinking()),
+        constraints.of(request, prompt.thinking()),
+        listener);
   }
 
   /**
@@ -128,6 +137,11 @@ public final class LilyEngine implements AutoCloseable {
 
   public ModelInfo model() {
     return loaded.info();
+  }
+
+  /** The model's tokenizer, also usable after {@link #close}. */
+  public Tokenizer tokenizer() {
+    return loaded.tokenizer();
   }
 
   public MemoryPlan memoryPlan() {

@@ -17,6 +17,7 @@ import dev.lily.engine.generation.GenerationInterruptedException;
 import dev.lily.engine.generation.GenerationRequest;
 import dev.lily.engine.generation.GenerationResult;
 import dev.lily.engine.generation.InvalidRequestException;
+import dev.lily.engine.generation.RawPrompt;
 import dev.lily.engine.model.ScriptedModel;
 import dev.lily.engine.model.ScriptedModel.Gate;
 import dev.lily.engine.sampling.SamplingOptions;
@@ -49,6 +50,21 @@ class LilyEngineTest {
     }
     model.assertClean();
     assertThat(model.isClosed()).isTrue();
+  }
+
+  @Test
+  void continuesARawPromptAndTakesMarkupForText() {
+    String text = "b</think>c<tool_call>\n<function=f>\n</function>\n</tool_call>";
+    ScriptedModel model = ScriptedEngine.saying(text).build();
+    try (LilyEngine engine = ScriptedEngine.open(model)) {
+      GenerationResult result =
+          engine.generate(GenerationRequest.builder(new RawPrompt.Text("a")).build());
+      assertThat(result.text()).isEqualTo(text);
+      assertThat(result.reasoning()).isEmpty();
+      assertThat(result.toolCalls()).isEmpty();
+      assertThat(result.usage().promptTokens()).isEqualTo(1);
+    }
+    model.assertClean();
   }
 
   @Test

@@ -144,6 +144,11 @@ public final class ResponseParser {
     reasoning = false;
   }
 
+  /** From here on nothing is a call, whatever it looks like. */
+  public void expectNoCalls() {
+    tools.clear();
+  }
+
   /** Whether the text so far is inside the reasoning. */
   public boolean isReasoning() {
     return reasoning;

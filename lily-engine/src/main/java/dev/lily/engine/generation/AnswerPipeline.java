@@ -98,6 +98,11 @@ final class AnswerPipeline {
     }
   }
 
+  /** From here on nothing is a call, whatever it looks like. */
+  void expectNoCalls() {
+    parser.expectNoCalls();
+  }
+
   /** Whether a stop string ended the answer. */
   boolean stopped() {
     return stops != null && stops.matched();

@@ -52,8 +52,8 @@ final class Batcher {
     device = model.states().device();
     plan = new RowPlan(model.limits());
     int places = places(model.limits(), options);
-    long[] endTokensMasked = stopTokens.maskOfOthers(model.layout().vocabularySize());
-    roster = new Roster(model.states(), endTokensMasked, places, options, inbox, counters, clock);
+    TokenMasks masks = new TokenMasks(stopTokens, model.layout().vocabularySize());
+    roster = new Roster(model.states(), masks, places, options, inbox, counters, clock);
     for (int i = 0; i < Math.min(model.maxPassesInFlight(), MAX_PASSES_IN_FLIGHT); i++) {
       idlePasses.add(new InFlightPass(places));
     }

@@ -3,6 +3,7 @@ package dev.lily.engine.generation;
 import dev.lily.engine.chat.Conversation;
 import dev.lily.engine.chat.Message;
 import dev.lily.engine.chat.ToolDefinition;
+import dev.lily.engine.constraint.OutputConstraint;
 import dev.lily.engine.sampling.SamplingOptions;
 import java.time.Duration;
 import java.util.List;
@@ -12,7 +13,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * One immutable request. {@code null} means "the engine's default".
  *
- * @param conversation messages and tools
+ * @param conversation messages and tools; not read if there is a raw prompt
  * @param thinking whether the model reasons first; default true
  * @param preserveThinking keep earlier turns' reasoning in the prompt
  * @param sampling what the caller asks of sampling
@@ -25,6 +26,14 @@ import org.jspecify.annotations.Nullable;
  *     is the first to be complete; of several complete at once, the longest
  * @param topLogprobs report log-probabilities with this many alternatives (0 to 20)
  * @param timeout from submission to the last event
+ * @param output what the answer must look like; the reasoning is free, and so is a call of a tool
+ *     instead of the answer. Not with {@code minTokens}. The answer breaks off where the token
+ *     limit or a stop string ends it
+ * @param toolChoice whether tools must be called; arguments then follow the tools' schemas
+ * @param parallelToolCalls whether more than one tool may be called; if not, arguments follow the
+ *     tools' schemas
+ * @param rawPrompt read instead of the conversation; then there is no reasoning, and all that the
+ *     model writes is answer text
  */
 public record GenerationRequest(
     Conversation conversation,
@@ -35,10 +44,16 @@ public record GenerationRequest(
     int minTokens,
     List<String> stopStrings,
     @Nullable Integer topLogprobs,
-    @Nullable Duration timeout) {
+    @Nullable Duration timeout,
+    @Nullable OutputConstraint output,
+    ToolChoice toolChoice,
+    boolean parallelToolCalls,
+    @Nullable RawPrompt rawPrompt) {
 
   /** Most stop strings per request. */
   public static final int MAX_STOP_STRINGS = 16;
+
+  private static final Conversation NO_CONVERSATION = new Conversation(List.of(), List.of());
 
   public GenerationRequest {
     stopStrings = List.copyOf(stopStrings);
@@ -82,7 +97,12 @@ public record GenerationRequest(
   }
 
   public static Builder builder(Conversation conversation) {
-    return new Builder(conversation);
+    return new Builder(conversation, null);
+  }
+
+  /** A request to continue a text without the chat template. */
+  public static Builder builder(RawPrompt prompt) {
+    return new Builder(NO_CONVERSATION, prompt);
   }
 
   /** A request with one user message and all defaults. */
@@ -92,6 +112,7 @@ public record GenerationRequest(
 
   /** Collects a request field by field. */
   public static final class Builder {
+    private final @Nullable RawPrompt rawPrompt;
     private Conversation conversation;
     private @Nullable Boolean thinking;
     private boolean preserveThinking;
@@ -101,9 +122,13 @@ public record GenerationRequest(
     private List<String> stopStrings = List.of();
     private @Nullable Integer topLogprobs;
     private @Nullable Duration timeout;
+    private @Nullable OutputConstraint output;
+    private ToolChoice toolChoice = ToolChoice.AUTO;
+    private boolean parallelToolCalls = true;
 
-    private Builder(Conversation conversation) {
+    private Builder(Conversation conversation, @Nullable RawPrompt rawPrompt) {
       this.conversation = Objects.requireNonNull(conversation);
+      this.rawPrompt = rawPrompt;
     }
 
     public Builder tools(List<ToolDefinition> tools) {
@@ -151,6 +176,21 @@ public record GenerationRequest(
       return this;
     }
 
+    public Builder output(@Nullable OutputConstraint value) {
+      output = value;
+      return this;
+    }
+
+    public Builder toolChoice(ToolChoice value) {
+      toolChoice = value;
+      return this;
+    }
+
+    public Builder parallelToolCalls(boolean value) {
+      parallelToolCalls = value;
+      return this;
+    }
+
     public GenerationRequest build() {
       return new GenerationRequest(
           conversation,
@@ -161,7 +201,11 @@ public record GenerationRequest(
           minTokens,
           stopStrings,
           topLogprobs,
-          timeout);
+          timeout,
+          output,
+          toolChoice,
+          parallelToolCalls,
+          rawPrompt);
     }
   }
 }

@@ -6,6 +6,7 @@ import dev.lily.engine.chat.InvalidConversationException;
 import dev.lily.engine.chat.Message;
 import dev.lily.engine.chat.RenderedPrompt;
 import dev.lily.engine.tokenizer.Tokenizer;
+import dev.lily.engine.tokenizer.TokenizerException;
 import java.util.List;
 
 /**
@@ -29,10 +30,22 @@ public final class PromptEncoder {
   /**
    * Renders and tokenises; what callers wrote never becomes a control token.
    *
-   * @throws InvalidRequestException if the conversation cannot be rendered or has images or videos
+   * @throws InvalidRequestException if the conversation cannot be rendered or has images or videos,
+   *     or if a raw prompt is empty or has an id that no token has
    * @throws ContextOverflowException if no room is left for one token of an answer
    */
   public EncodedPrompt encode(GenerationRequest request) {
+    RawPrompt raw = request.rawPrompt();
+    EncodedPrompt prompt =
+        raw == null ? encodeConversation(request) : new EncodedPrompt(encodeRaw(raw), false);
+    int length = prompt.tokens().length;
+    if (length >= contextLength) {
+      throw new ContextOverflowException(length, contextLength);
+    }
+    return prompt;
+  }
+
+  private EncodedPrompt encodeConversation(GenerationRequest request) {
     refuseUnsupportedContent(request.conversation().messages());
     boolean thinking = request.thinking() == null || request.thinking();
     RenderedPrompt prompt;
@@ -44,11 +57,34 @@ public final class PromptEncoder {
     } catch (InvalidConversationException e) {
       throw new InvalidRequestException(e.path(), String.valueOf(e.getMessage()), e);
     }
-    int[] tokens = tokenizer.encode(prompt.text(), prompt.literalRanges());
-    if (tokens.length >= contextLength) {
-      throw new ContextOverflowException(tokens.length, contextLength);
+    return new EncodedPrompt(
+        tokenizer.encode(prompt.text(), prompt.literalRanges()), prompt.thinking());
+  }
+
+  private int[] encodeRaw(RawPrompt raw) {
+    int[] tokens =
+        switch (raw) {
+          case RawPrompt.Text(String text) -> tokenizer.encode(text, new int[] {0, text.length()});
+          case RawPrompt.Tokens(List<Integer> ids) -> checked(ids);
+        };
+    if (tokens.length == 0) {
+      throw new InvalidRequestException(
+          "rawPrompt", "The prompt is empty; give the model at least one token to continue");
     }
-    return new EncodedPrompt(tokens, prompt.thinking());
+    return tokens;
+  }
+
+  private int[] checked(List<Integer> ids) {
+    int[] tokens = new int[ids.size()];
+    for (int i = 0; i < tokens.length; i++) {
+      tokens[i] = ids.get(i);
+      try {
+        tokenizer.bytes(tokens[i]);
+      } catch (TokenizerException e) {
+        throw new InvalidRequestException("rawPrompt", String.valueOf(e.getMessage()), e);
+      }
+    }
+    return tokens;
   }
 
   private static void refuseUnsupportedContent(List<Message> messages) {

@@ -18,7 +18,7 @@ final class Roster {
   private static final Logger log = LoggerFactory.getLogger(Roster.class);
 
   private final StatePool states;
-  private final long[] endTokensMasked;
+  private final TokenMasks masks;
   private final int places;
   private final SchedulerOptions options;
   private final long stallNanos;
@@ -32,19 +32,18 @@ final class Roster {
   private long numEnded;
 
   /**
-   * @param endTokensMasked mask for sessions that must not end yet
    * @param places most sessions running
    */
   Roster(
       StatePool states,
-      long[] endTokensMasked,
+      TokenMasks masks,
       int places,
       SchedulerOptions options,
       Inbox inbox,
       Counters counters,
       LongSupplier clock) {
     this.states = states;
-    this.endTokensMasked = endTokensMasked;
+    this.masks = masks;
     this.places = places;
     this.options = options;
     this.inbox = inbox;
@@ -163,7 +162,7 @@ final class Roster {
     waiting.removeFirst();
     running.add(session);
     prefilling.add(session);
-    session.admit(state, states.device(), endTokensMasked, now);
+    session.admit(state, states.device(), masks, now);
     log.debug("Request {} is running", session.ticket());
     endIfCancelledLateOrStalled(session, now);
     return true;

@@ -7,6 +7,7 @@ import java.time.Duration;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -95,7 +96,25 @@ public final class Scheduler {
       EncodedPrompt prompt,
       SamplingParameters sampling,
       GenerationListener listener) {
-    Session session = session(request, prompt, sampling, listener);
+    return submit(request, prompt, sampling, null, listener);
+  }
+
+  /**
+   * Queues a request and returns at once.
+   *
+   * @param prompt shorter than the context window
+   * @param constraint what the answer has to follow
+   * @param listener called on the engine thread
+   * @throws EngineClosedException after {@link #close}
+   * @throws EngineBusyException if all places and the queue are taken
+   */
+  public GenerationHandle submit(
+      GenerationRequest request,
+      EncodedPrompt prompt,
+      SamplingParameters sampling,
+      @Nullable AnswerConstraint constraint,
+      GenerationListener listener) {
+    Session session = session(request, prompt, sampling, constraint, listener);
     inbox.submit(session);
     return session.ticket();
   }
@@ -104,6 +123,7 @@ public final class Scheduler {
       GenerationRequest request,
       EncodedPrompt prompt,
       SamplingParameters sampling,
+      @Nullable AnswerConstraint constraint,
       GenerationListener listener) {
     int room = contextLength - prompt.tokens().length;
     if (prompt.tokens().length == 0 || room < 1) {
@@ -117,7 +137,15 @@ public final class Scheduler {
         prompt.tokens().length,
         maxTokens);
     return new Session(
-        ticket, request, prompt, sampling, maxTokens, tokenizer, listener, clock.getAsLong());
+        ticket,
+        request,
+        prompt,
+        sampling,
+        constraint == null ? null : new AnswerGuide(constraint),
+        maxTokens,
+        tokenizer,
+        listener,
+        clock.getAsLong());
   }
 
   /** What was done so far. */

@@ -41,6 +41,7 @@ final class Session {
   private final AnswerPipeline pipeline;
   private final int[] prompt;
   private final SamplingParameters sampling;
+  private final @Nullable AnswerGuide guide;
   private final int minTokens;
   private final int maxTokens;
   private final @Nullable Duration timeout;
@@ -66,6 +67,7 @@ final class Session {
   private long lastTokenNanos;
 
   /**
+   * @param guide of a constrained answer
    * @param maxTokens most tokens to generate, so that prompt and answer fit the context window
    */
   Session(
@@ -73,6 +75,7 @@ final class Session {
       GenerationRequest request,
       EncodedPrompt prompt,
       SamplingParameters sampling,
+      @Nullable AnswerGuide guide,
       int maxTokens,
       Tokenizer tokenizer,
       GenerationListener listener,
@@ -82,6 +85,7 @@ final class Session {
     this.tokenizer = tokenizer;
     this.prompt = prompt.tokens();
     this.sampling = sampling;
+    this.guide = guide;
     this.maxTokens = maxTokens;
     this.submittedNanos = submittedNanos;
     minTokens = request.minTokens();
@@ -147,14 +151,17 @@ final class Session {
   // Submission.
 
   /** Takes its place with an empty state that it owns from now on. */
-  void admit(SequenceState state, DeviceState device, long @Nullable [] endTokensMasked, long now) {
+  void admit(SequenceState state, DeviceState device, TokenMasks masks, long now) {
     this.state = state;
     admitted = true;
     admittedNanos = now;
     phase = Phase.PREFILL;
     device.beginSampling(state.samplingSlot(), sampling, prompt);
+    if (guide != null) {
+      guide.masks(masks);
+    }
     if (minTokens > 0) {
-      device.maskTokens(state.samplingSlot(), endTokensMasked);
+      device.maskTokens(state.samplingSlot(), masks.withoutEndTokens());
     }
   }
 
@@ -162,9 +169,15 @@ final class Session {
     return prompt.length - promptSubmitted;
   }
 
-  /** Whether its next row is the token sampled last. */
+  /**
+   * Whether its next row is the token sampled last. A constrained answer waits until that token has
+   * been read, because it decides what may follow.
+   */
   boolean wantsDecodeRow() {
-    return ready && promptRemaining() == 0 && samplesSubmitted < maxTokens;
+    return ready
+        && promptRemaining() == 0
+        && samplesSubmitted < maxTokens
+        && (guide == null || samplesSubmitted == generated);
   }
 
   /** Adds the next {@code count} prompt tokens; the last one of all samples the first token. */
@@ -211,7 +224,9 @@ final class Session {
   }
 
   private void beforeSample(DeviceState device) {
-    if (minTokens > 0 && samplesSubmitted == minTokens) {
+    if (guide != null) {
+      device.maskTokens(sequence().samplingSlot(), guide.mask());
+    } else if (minTokens > 0 && samplesSubmitted == minTokens) {
       device.maskTokens(sequence().samplingSlot(), null);
     }
     samplesSubmitted++;
@@ -288,8 +303,15 @@ final class Session {
       pipeline.finish(false);
       return endOfTurn();
     }
+    if (guide != null) {
+      guide.accept(token, pipeline);
+    }
     pipeline.accept(token, generated > minTokens);
     if (pipeline.stopped()) {
+      return endOfTurn();
+    }
+    if (guide != null && guide.isFinished()) {
+      pipeline.finish(false);
       return endOfTurn();
     }
     if (generated < maxTokens) {

@@ -1,6 +1,7 @@
 package dev.lily.engine.tokenizer;
 
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.Map;
@@ -10,6 +11,7 @@ import org.jspecify.annotations.Nullable;
 final class AddedTokens {
   private final Node root = new Node();
   private final Map<String, AddedToken> byContent = new HashMap<>();
+  private final BitSet ids = new BitSet();
 
   AddedTokens(Collection<AddedToken> tokens) {
     for (AddedToken token : tokens) {
@@ -19,7 +21,12 @@ final class AddedTokens {
       }
       node.token = token;
       byContent.put(token.content(), token);
+      ids.set(token.id());
     }
+  }
+
+  boolean contains(int id) {
+    return ids.get(id);
   }
 
   /** The token with exactly this text. */

@@ -136,6 +136,11 @@ public final class Tokenizer {
     return vocabulary.isSpecial(id);
   }
 
+  /** Whether an id is a piece of ordinary text: in use, and no added token. */
+  public boolean isText(int id) {
+    return vocabulary.isUsed(id) && !addedTokens.contains(id);
+  }
+
   /** Id of an added token, special or not, by its literal text. */
   public OptionalInt addedToken(String text) {
     @Nullable AddedToken token = addedTokens.get(text);

@@ -44,6 +44,10 @@ final class Vocabulary {
     return special.get(id);
   }
 
+  boolean isUsed(int id) {
+    return find(id) != null;
+  }
+
   private byte @Nullable [] find(int id) {
     return id < 0 || id >= bytes.length ? null : bytes[id];
   }

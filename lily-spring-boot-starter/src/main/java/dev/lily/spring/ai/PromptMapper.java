@@ -2,6 +2,8 @@ package dev.lily.spring.ai;
 
 import dev.lily.engine.chat.Conversation;
 import dev.lily.engine.chat.ToolDefinition;
+import dev.lily.engine.constraint.InvalidConstraintException;
+import dev.lily.engine.constraint.OutputConstraint;
 import dev.lily.engine.generation.GenerationRequest;
 import dev.lily.engine.generation.InvalidRequestException;
 import dev.lily.engine.sampling.InvalidSamplingException;
@@ -34,7 +36,6 @@ final class PromptMapper {
    */
   GenerationRequest request(List<Message> messages, LilyChatOptions options) {
     checkModel(options.getModel());
-    refuseOutputSchema(options.getOutputSchema());
     return GenerationRequest.builder(
             new Conversation(MessageMapper.map(messages), tools(options.getToolCallbacks())))
         .thinking(options.getThinking())
@@ -48,6 +49,7 @@ final class PromptMapper {
                 : options.getStopSequences().stream().distinct().toList())
         .topLogprobs(topLogprobs(options))
         .timeout(options.getTimeout())
+        .output(output(options.getOutputSchema()))
         .build();
   }
 
@@ -60,13 +62,14 @@ final class PromptMapper {
     }
   }
 
-  private static void refuseOutputSchema(@Nullable String schema) {
-    if (schema != null) {
-      throw new InvalidRequestException(
-          "outputSchema",
-          "The option outputSchema (native structured output) is not available in Lily yet. Use"
-              + " entity(Type) without useProviderStructuredOutput(): the converter then puts the"
-              + " schema into the prompt.");
+  private static @Nullable OutputConstraint output(@Nullable String schema) {
+    if (schema == null) {
+      return null;
+    }
+    try {
+      return OutputConstraint.JsonSchema.parse(schema);
+    } catch (InvalidConstraintException e) {
+      throw new InvalidRequestException("outputSchema", String.valueOf(e.getMessage()), e);
     }
   }
 

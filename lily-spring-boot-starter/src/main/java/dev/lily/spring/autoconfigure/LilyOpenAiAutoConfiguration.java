@@ -16,10 +16,14 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.boot.context.properties.bind.Binder;
+import org.springframework.boot.reactor.netty.NettyReactiveWebServerFactory;
 import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
 import org.springframework.core.env.Environment;
 import org.springframework.web.reactive.function.server.RouterFunction;
 import org.springframework.web.reactive.function.server.ServerResponse;
+import org.springframework.web.server.WebFilter;
+import reactor.netty.http.server.HttpServer;
 
 /**
  * Serves the OpenAI-compatible API in a reactive web application, if {@code lily.openai.enabled} is
@@ -35,18 +39,38 @@ public final class LilyOpenAiAutoConfiguration {
   private static final Logger log = LoggerFactory.getLogger(LilyOpenAiAutoConfiguration.class);
 
   @Bean
-  @ConditionalOnMissingBean(name = "lilyOpenAiRoutes")
-  RouterFunction<ServerResponse> lilyOpenAiRoutes(
-      LilyEngine engine,
-      LilyProperties lily,
-      LilyOpenAiProperties properties,
-      ObjectProvider<AnswerRecorder> recorder,
-      Environment environment) {
+  @ConditionalOnMissingBean
+  OpenAiOptions lilyOpenAiOptions(
+      LilyProperties lily, LilyOpenAiProperties properties, Environment environment) {
     InetAddress address =
         Binder.get(environment).bind("server.address", InetAddress.class).orElse(null);
     OpenAiOptions options = OpenAiPropertyMapper.options(properties, lily.chat(), address);
     report(options, address);
+    return options;
+  }
+
+  @Bean
+  @ConditionalOnMissingBean(name = "lilyOpenAiRoutes")
+  RouterFunction<ServerResponse> lilyOpenAiRoutes(
+      LilyEngine engine, OpenAiOptions options, ObjectProvider<AnswerRecorder> recorder) {
     return OpenAiEndpoint.routes(engine, options, recorder.getIfUnique(() -> AnswerRecorder.NONE));
+  }
+
+  @Bean
+  @ConditionalOnMissingBean(name = "lilyOpenAiOriginFilter")
+  WebFilter lilyOpenAiOriginFilter(OpenAiOptions options) {
+    return OpenAiEndpoint.originFilter(options);
+  }
+
+  /** Only where the server is Netty. */
+  @Configuration(proxyBeanMethods = false)
+  @ConditionalOnClass({HttpServer.class, NettyReactiveWebServerFactory.class})
+  static class NettyConfiguration {
+    @Bean
+    @ConditionalOnMissingBean
+    RequestHeadTimeout lilyRequestHeadTimeout(OpenAiOptions options) {
+      return new RequestHeadTimeout(options.requestTimeout());
+    }
   }
 
   private static void report(OpenAiOptions options, @Nullable InetAddress address) {

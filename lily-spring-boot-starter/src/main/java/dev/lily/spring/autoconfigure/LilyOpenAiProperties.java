@@ -16,8 +16,12 @@ import org.springframework.util.unit.DataSize;
  *     requests for a loopback name or an allowed host are served. Must not be empty.
  * @param allowedHosts Host names, without a port, by which clients may reach the server if no key
  *     is set, besides localhost, 127.0.0.1 and [::1]. A * allows all.
+ * @param allowedOrigins Origins of web pages, for instance https://chat.example, that may use the
+ *     API besides pages of this server. A * allows all.
  * @param modelAliases Names by which clients may ask for the loaded model, besides its own.
  * @param maxRequestSize Most bytes of a request's body.
+ * @param requestTimeout How long a client may take to send a request, its head and its body each.
+ *     The time for the head holds for every request of a Netty server.
  * @param maxChoices Most choices of one request.
  * @param heartbeat How often a comment is sent to a stream whose first token is not there yet.
  */
@@ -27,8 +31,10 @@ public record LilyOpenAiProperties(
     @DefaultValue("/v1") String basePath,
     @Nullable List<String> apiKeys,
     @DefaultValue List<String> allowedHosts,
+    @DefaultValue List<String> allowedOrigins,
     @DefaultValue List<String> modelAliases,
     @DefaultValue("8MB") DataSize maxRequestSize,
+    @DefaultValue("30s") Duration requestTimeout,
     @DefaultValue("8") int maxChoices,
     @DefaultValue("10s") Duration heartbeat) {
 

@@ -37,8 +37,10 @@ final class OpenAiPropertyMapper {
           .apiKeys(apiKeys == null ? List.of() : apiKeys)
           .checkHost(isReachableByLoopback(serverAddress))
           .allowedHosts(properties.allowedHosts())
+          .allowedOrigins(properties.allowedOrigins())
           .modelAliases(properties.modelAliases())
           .maxRequestBytes(bytes(properties.maxRequestSize()))
+          .requestTimeout(properties.requestTimeout())
           .maxChoices(properties.maxChoices())
           .heartbeat(properties.heartbeat())
           .defaults(defaults(chat))
@@ -82,8 +84,10 @@ final class OpenAiPropertyMapper {
         switch (name) {
           case "basePath" -> properties.basePath();
           case "allowedHosts" -> properties.allowedHosts();
+          case "allowedOrigins" -> properties.allowedOrigins();
           case "modelAliases" -> properties.modelAliases();
           case "maxRequestSize" -> properties.maxRequestSize();
+          case "requestTimeout" -> properties.requestTimeout();
           case "maxChoices" -> properties.maxChoices();
           case "heartbeat" -> properties.heartbeat();
           default -> "(not shown)";

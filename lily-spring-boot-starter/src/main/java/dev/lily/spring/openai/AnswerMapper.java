@@ -30,6 +30,11 @@ final class AnswerMapper {
     return asked ? new Logprobs(tokens.stream().map(AnswerMapper::token).toList(), null) : null;
   }
 
+  /** A log-probability as JSON can have it. */
+  static float finite(float logprob) {
+    return Math.max(logprob, IMPOSSIBLE);
+  }
+
   private static Logprobs.Token token(TokenLogprob token) {
     return token(token, token.top().stream().map(top -> token(top, null)).toList());
   }
@@ -38,7 +43,7 @@ final class AnswerMapper {
       TokenLogprob token, @Nullable List<Logprobs.Token> alternatives) {
     return new Logprobs.Token(
         new String(token.bytes(), StandardCharsets.UTF_8),
-        Math.max(token.logprob(), IMPOSSIBLE),
+        finite(token.logprob()),
         unsigned(token.bytes()),
         alternatives);
   }

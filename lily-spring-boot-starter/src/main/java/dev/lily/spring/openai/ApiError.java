@@ -63,6 +63,15 @@ record ApiError(
         "request_too_large");
   }
 
+  static ApiError tooSlow(Duration limit) {
+    return of(
+            HttpStatus.REQUEST_TIMEOUT,
+            "The body did not arrive within %d s.".formatted(limit.toSeconds()),
+            null,
+            "request_timeout")
+        .with("Connection", "close");
+  }
+
   static ApiError busy(Duration retryAfter) {
     long seconds = Math.max(1, retryAfter.plusMillis(999).toSeconds());
     return new ApiError(

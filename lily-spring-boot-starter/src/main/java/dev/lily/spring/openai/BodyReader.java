@@ -1,5 +1,7 @@
 package dev.lily.spring.openai;
 
+import java.time.Duration;
+import java.util.concurrent.TimeoutException;
 import org.springframework.core.io.buffer.DataBuffer;
 import org.springframework.core.io.buffer.DataBufferLimitException;
 import org.springframework.core.io.buffer.DataBufferUtils;
@@ -14,15 +16,20 @@ final class BodyReader {
   private static final MediaType ANY_JSON = new MediaType("application", "*+json");
 
   private final int maxBytes;
+  private final Duration timeout;
 
-  BodyReader(int maxBytes) {
+  /**
+   * @param timeout how long a body may take to arrive
+   */
+  BodyReader(int maxBytes, Duration timeout) {
     this.maxBytes = maxBytes;
+    this.timeout = timeout;
   }
 
   /**
-   * The whole body. Ends with an {@link ApiException} as soon as it is known to be too large, or if
-   * it is not declared as JSON: a browser sends JSON to a foreign server only if that allows it, so
-   * no web page can make this one compute.
+   * The whole body. Ends with an {@link ApiException} as soon as it is known to be too large, if it
+   * takes too long, or if it is not declared as JSON: a browser sends JSON to a foreign server only
+   * if that allows it, so no web page can make this one compute.
    */
   Mono<byte[]> read(ServerRequest request) {
     MediaType type = request.headers().contentType().orElse(null);
@@ -41,7 +48,9 @@ final class BodyReader {
       return Mono.error(ApiError.tooLarge(maxBytes).exception());
     }
     return DataBufferUtils.join(http.getBody(), maxBytes)
+        .timeout(timeout)
         .map(BodyReader::take)
+        .onErrorMap(TimeoutException.class, _ -> ApiError.tooSlow(timeout).exception())
         .onErrorMap(DataBufferLimitException.class, _ -> ApiError.tooLarge(maxBytes).exception())
         .defaultIfEmpty(new byte[0]);
   }

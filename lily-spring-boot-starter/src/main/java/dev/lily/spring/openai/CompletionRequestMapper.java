@@ -8,7 +8,6 @@ import dev.lily.engine.generation.GenerationRequest;
 import dev.lily.engine.sampling.SamplingOptions;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Set;
 import org.jspecify.annotations.Nullable;
 import tools.jackson.databind.JsonNode;
 
@@ -18,30 +17,18 @@ import tools.jackson.databind.JsonNode;
  * their like, which do not change the answer, are ignored. Immutable and thread-safe.
  */
 final class CompletionRequestMapper {
-  /** As many as OpenAI takes, although the engine would take more. */
-  static final int MAX_STOP_STRINGS = 4;
-
   /** Fields that would change the answer if this endpoint could honour them. */
   private static final List<String> UNSUPPORTED =
       List.of("functions", "function_call", "audio", "web_search_options");
 
-  /** Golden ratio in 64 bits, so that the seeds of neighbours share no bits. */
-  private static final long SEED_STEP = 0x9E3779B97F4A7C15L;
-
-  private final String model;
-  private final Set<String> modelNames;
-  private final int maxChoices;
+  private final CommonFields common;
   private final OpenAiOptions.Defaults defaults;
 
   /**
    * @param model name of the loaded model
    */
   CompletionRequestMapper(String model, OpenAiOptions options) {
-    this.model = model;
-    List<String> names = new ArrayList<>(options.modelAliases());
-    names.add(model);
-    modelNames = Set.copyOf(names);
-    maxChoices = options.maxChoices();
+    common = new CommonFields(model, options);
     defaults = options.defaults();
   }
 
@@ -53,26 +40,18 @@ final class CompletionRequestMapper {
    */
   CompletionRequest map(JsonNode body) {
     FieldReader fields = FieldReader.of(body);
-    checkModel(fields);
+    common.checkModel(fields);
     checkUnsupported(fields);
-    checkResponseFormat(fields);
     boolean stream = fields.isTrue("stream");
     boolean includeUsage = fields.object("stream_options").isTrue("include_usage");
-    int n = choices(fields);
-    SamplingOptions sampling = sampling(fields);
+    int n = common.choices(fields);
+    SamplingOptions sampling = CommonFields.sampling(fields);
     List<GenerationRequest> choices = new ArrayList<>(n);
     GenerationRequest.Builder builder = request(fields);
     for (int i = 0; i < n; i++) {
-      choices.add(builder.sampling(seeded(sampling, i)).build());
+      choices.add(builder.sampling(common.seeded(sampling, i)).build());
     }
     return new CompletionRequest(choices, stream, includeUsage);
-  }
-
-  private void checkModel(FieldReader fields) {
-    String asked = fields.string("model");
-    if (asked != null && !asked.isEmpty() && !modelNames.contains(asked)) {
-      throw ApiError.modelNotFound(asked, model).exception();
-    }
   }
 
   private static void checkUnsupported(FieldReader fields) {
@@ -91,53 +70,26 @@ final class CompletionRequestMapper {
     }
   }
 
-  private static void checkResponseFormat(FieldReader fields) {
-    FieldReader format = fields.object("response_format");
-    if (!fields.has("response_format")) {
-      return;
-    }
-    String type = format.string("type");
-    if (type == null) {
-      throw ApiError.invalidValue(
-              "response_format.type", "response_format.type is missing; it must be \"text\".")
-          .exception();
-    }
-    if (!type.equals("text")) {
-      throw ApiError.unsupported(
-              "response_format",
-              "response_format of type %s is not available yet. Leave it out, or send {\"type\":\"text\"}, and ask for the format in a message."
-                  .formatted(Quote.of(type)))
-          .exception();
-    }
-  }
-
-  private int choices(FieldReader fields) {
-    Integer n = fields.integer("n");
-    if (n == null) {
-      return 1;
-    }
-    if (n < 1 || n > maxChoices) {
-      throw ApiError.invalidValue("n", "n is %d; it must be from 1 to %d.".formatted(n, maxChoices))
-          .exception();
-    }
-    return n;
-  }
-
   private GenerationRequest.Builder request(FieldReader fields) {
     Boolean preserveThinking = fields.object("chat_template_kwargs").bool("preserve_thinking");
     Integer maxTokens = maxTokens(fields);
-    return GenerationRequest.builder(conversation(fields))
-        .thinking(thinking(fields))
+    List<Message> messages = MessageReader.readMessages(fields.node("messages"));
+    List<ToolDefinition> tools = tools(fields);
+    ToolUse use = ToolUse.read(fields, tools);
+    return GenerationRequest.builder(new Conversation(messages, use.visible() ? tools : List.of()))
+        .output(ResponseFormatReader.ofChat(fields))
+        .toolChoice(use.choice())
+        .parallelToolCalls(use.parallel())
+        .thinking(common.thinking(fields, fields, "reasoning_effort"))
         .preserveThinking(preserveThinking == null ? defaults.preserveThinking() : preserveThinking)
         .maxTokens(maxTokens)
-        .minTokens(minTokens(fields, maxTokens))
-        .stopStrings(stopStrings(fields))
+        .minTokens(common.minTokens(fields, maxTokens))
+        .stopStrings(common.stopStrings(fields))
         .topLogprobs(topLogprobs(fields))
         .timeout(defaults.timeout());
   }
 
-  private static Conversation conversation(FieldReader fields) {
-    List<Message> messages = MessageReader.readMessages(fields.node("messages"));
+  private static List<ToolDefinition> tools(FieldReader fields) {
     List<ToolDefinition> tools = MessageReader.readTools(fields.node("tools"));
     for (int i = 0; i < tools.size(); i++) {
       if (tools.get(i).name().isBlank()) {
@@ -146,73 +98,17 @@ final class CompletionRequestMapper {
             .exception();
       }
     }
-    Conversation conversation = new Conversation(messages, tools);
-    return ToolChoice.read(fields, tools) == ToolChoice.NONE
-        ? new Conversation(messages, List.of())
-        : conversation;
-  }
-
-  private @Nullable Boolean thinking(FieldReader fields) {
-    Boolean enabled = fields.object("chat_template_kwargs").bool("enable_thinking");
-    String effort = fields.string("reasoning_effort");
-    Boolean wanted =
-        switch (effort) {
-          case null -> null;
-          case "none" -> false;
-          case "minimal", "low", "medium", "high", "xhigh" -> true;
-          default ->
-              throw ApiError.invalidValue(
-                      "reasoning_effort",
-                      "reasoning_effort is %s; it must be none, minimal, low, medium, high or xhigh."
-                          .formatted(Quote.of(effort)))
-                  .exception();
-        };
-    if (enabled != null) {
-      return enabled;
-    }
-    return wanted != null ? wanted : defaults.thinking();
+    return tools;
   }
 
   /** {@code max_completion_tokens} is the newer name and wins. */
   private @Nullable Integer maxTokens(FieldReader fields) {
-    Integer older = atLeastOne(fields, "max_tokens");
-    Integer newer = atLeastOne(fields, "max_completion_tokens");
+    Integer older = CommonFields.atLeastOne(fields, "max_tokens");
+    Integer newer = CommonFields.atLeastOne(fields, "max_completion_tokens");
     if (newer != null) {
       return newer;
     }
     return older != null ? older : defaults.maxTokens();
-  }
-
-  /** The default gives way to a lower limit. */
-  private int minTokens(FieldReader fields, @Nullable Integer maxTokens) {
-    Integer asked = fields.integer("min_tokens");
-    if (asked != null) {
-      return asked;
-    }
-    return maxTokens == null ? defaults.minTokens() : Math.min(defaults.minTokens(), maxTokens);
-  }
-
-  private static @Nullable Integer atLeastOne(FieldReader fields, String name) {
-    Integer value = fields.integer(name);
-    if (value != null && value < 1) {
-      throw ApiError.invalidValue(name, "%s is %d; it must be at least 1.".formatted(name, value))
-          .exception();
-    }
-    return value;
-  }
-
-  private List<String> stopStrings(FieldReader fields) {
-    List<String> stop = fields.strings("stop");
-    if (stop == null) {
-      return defaults.stopStrings();
-    }
-    if (stop.size() > MAX_STOP_STRINGS) {
-      throw ApiError.invalidValue(
-              "stop",
-              "stop has %d texts; at most %d are allowed.".formatted(stop.size(), MAX_STOP_STRINGS))
-          .exception();
-    }
-    return stop;
   }
 
   private static @Nullable Integer topLogprobs(FieldReader fields) {
@@ -227,31 +123,5 @@ final class CompletionRequestMapper {
           .exception();
     }
     return null;
-  }
-
-  private static SamplingOptions sampling(FieldReader fields) {
-    return SamplingOptions.builder()
-        .temperature(fields.decimal("temperature"))
-        .topP(fields.decimal("top_p"))
-        .topK(fields.integer("top_k"))
-        .minP(fields.decimal("min_p"))
-        .presencePenalty(fields.decimal("presence_penalty"))
-        .frequencyPenalty(fields.decimal("frequency_penalty"))
-        .repetitionPenalty(fields.decimal("repetition_penalty"))
-        .logitBias(LogitBiasReader.read(fields))
-        .seed(fields.longInteger("seed"))
-        .build();
-  }
-
-  /**
-   * Gives each choice a seed of its own if there is one; the first keeps it, so that it is the
-   * answer to the same request with one choice.
-   */
-  private SamplingOptions seeded(SamplingOptions sampling, int choice) {
-    Long seed = sampling.seed() != null ? sampling.seed() : defaults.seed();
-    if (seed == null || choice == 0) {
-      return sampling;
-    }
-    return SamplingOptions.builder().seed(seed + choice * SEED_STEP).build().orElse(sampling);
   }
 }

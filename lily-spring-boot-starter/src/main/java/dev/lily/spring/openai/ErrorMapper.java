@@ -35,6 +35,7 @@ final class ErrorMapper {
           Map.entry("maxTokens", "max_tokens"),
           Map.entry("minTokens", "min_tokens"),
           Map.entry("stopStrings", "stop"),
+          Map.entry("toolChoice", "tool_choice"),
           Map.entry("topLogprobs", "top_logprobs"));
 
   private ErrorMapper() {}
@@ -43,7 +44,9 @@ final class ErrorMapper {
   static ApiError map(Throwable failure) {
     return switch (failure) {
       case ApiException e -> e.error();
-      case ContextOverflowException e -> contextOverflow(e);
+      case InvalidRequestException e when e.parameter().equals("output") ->
+          ApiError.invalidValue("response_format", String.valueOf(e.getMessage()));
+      case ContextOverflowException e -> contextOverflow(e, "messages");
       case InvalidRequestException e -> invalid(e.parameter(), e.getMessage());
       case InvalidConversationException e -> invalid(e.path(), e.getMessage());
       case InvalidSamplingException e -> invalid(e.option(), e.getMessage());
@@ -63,11 +66,16 @@ final class ErrorMapper {
     };
   }
 
-  private static ApiError contextOverflow(ContextOverflowException e) {
+  /**
+   * The prompt is too long.
+   *
+   * @param field what the operation calls its prompt
+   */
+  static ApiError contextOverflow(ContextOverflowException e, String field) {
     return ApiError.invalid(
-        "messages",
-        "This model's maximum context length is %d tokens. However, your messages resulted in %d tokens, and at least one must be left for the answer. Please reduce the length of the messages."
-            .formatted(e.contextLength(), e.promptTokens()),
+        field,
+        "This model's maximum context length is %d tokens. However, your %s resulted in %d tokens, and at least one must be left for the answer. Please reduce the length of the %s."
+            .formatted(e.contextLength(), field, e.promptTokens(), field),
         "context_length_exceeded");
   }
 

@@ -18,6 +18,16 @@ final class EventFrames {
     return write(values).toByteArray();
   }
 
+  /** One event with a type of its own. */
+  static byte[] named(String type, Object value) {
+    ByteArrayOutputStream frame = new ByteArrayOutputStream();
+    frame.writeBytes(ascii("event: " + type + "\n"));
+    frame.writeBytes(DATA);
+    frame.writeBytes(WireJson.bytes(value));
+    frame.writeBytes(END);
+    return frame.toByteArray();
+  }
+
   /** One event per value, and the one that ends a stream. */
   static byte[] last(List<?> values) {
     ByteArrayOutputStream frames = write(values);

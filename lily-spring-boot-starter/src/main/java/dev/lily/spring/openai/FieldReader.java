@@ -33,6 +33,23 @@ final class FieldReader {
         .exception();
   }
 
+  /**
+   * Reads an object within a request.
+   *
+   * @param path where it is
+   * @throws ApiException if it is not an object
+   */
+  static FieldReader of(JsonNode element, String path) {
+    if (element instanceof ObjectNode object) {
+      return new FieldReader(object, path + ".");
+    }
+    throw ApiError.invalid(
+            path,
+            "%s is %s; it must be an object.".formatted(path, describe(element)),
+            "invalid_type")
+        .exception();
+  }
+
   @Nullable JsonNode node(String name) {
     JsonNode value = object.get(name);
     return value == null || value.isNull() ? null : value;
@@ -151,6 +168,11 @@ final class FieldReader {
 
   Iterable<Map.Entry<String, JsonNode>> entries() {
     return object.properties();
+  }
+
+  /** The path of this object, as errors name it; empty for a whole request. */
+  String path() {
+    return prefix.isEmpty() ? "" : prefix.substring(0, prefix.length() - 1);
   }
 
   /** The path of a field, as errors name it. */

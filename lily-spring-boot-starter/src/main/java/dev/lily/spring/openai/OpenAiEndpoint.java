@@ -5,6 +5,7 @@ import static org.springframework.web.reactive.function.server.RequestPredicates
 import dev.lily.engine.LilyEngine;
 import dev.lily.spring.AnswerRecorder;
 import java.time.InstantSource;
+import java.util.function.Function;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import org.springframework.http.HttpHeaders;
@@ -12,19 +13,23 @@ import org.springframework.http.HttpMethod;
 import org.springframework.http.HttpStatus;
 import org.springframework.http.MediaType;
 import org.springframework.web.reactive.function.server.HandlerFunction;
+import org.springframework.web.reactive.function.server.RequestPredicate;
+import org.springframework.web.reactive.function.server.RequestPredicates;
 import org.springframework.web.reactive.function.server.RouterFunction;
 import org.springframework.web.reactive.function.server.RouterFunctions;
 import org.springframework.web.reactive.function.server.ServerRequest;
 import org.springframework.web.reactive.function.server.ServerResponse;
+import org.springframework.web.server.WebFilter;
 import reactor.core.publisher.Mono;
 import reactor.core.scheduler.Scheduler;
 import reactor.core.scheduler.Schedulers;
 
 /**
- * The routes of an OpenAI-compatible API: {@code POST /chat/completions}, {@code GET /models} and
- * {@code GET /models/ID} below a base path. Below {@code /chat} and {@code /models}, and where
- * other well-known parts of the API would be, everything else is answered with an error in the
- * API's shape; all other paths are left to the application.
+ * The routes of an OpenAI-compatible API below a base path: {@code POST} of {@code
+ * /chat/completions}, {@code /completions}, {@code /responses}, {@code /tokenize} and {@code
+ * /detokenize}, {@code GET} of {@code /models}, {@code /models/ID} and {@code /openapi.json}. Below
+ * these, and where other well-known parts of the API would be, everything else is answered with an
+ * error in the API's shape; all other paths are left to the application.
  */
 public final class OpenAiEndpoint {
   private static final Logger log = LoggerFactory.getLogger(OpenAiEndpoint.class);
@@ -39,7 +44,7 @@ public final class OpenAiEndpoint {
   public static RouterFunction<ServerResponse> routes(
       LilyEngine engine, OpenAiOptions options, AnswerRecorder recorder) {
     return routes(
-        engine.model().name(),
+        new ServedModel(engine.model().name(), engine.model().contextLength(), engine.tokenizer()),
         engine::submit,
         options,
         recorder,
@@ -47,33 +52,64 @@ public final class OpenAiEndpoint {
         InstantSource.system());
   }
 
+  /**
+   * Refuses web pages of foreign origins at the routes' paths. Has to be a filter of the server,
+   * since no route sees a preflight request.
+   */
+  public static WebFilter originFilter(OpenAiOptions options) {
+    return new OriginFilter(options);
+  }
+
   static RouterFunction<ServerResponse> routes(
-      String model,
+      ServedModel model,
       GenerationSubmitter engine,
       OpenAiOptions options,
       AnswerRecorder recorder,
       Scheduler scheduler,
       InstantSource clock) {
-    ChatCompletionsHandler completions =
-        new ChatCompletionsHandler(model, engine, options, recorder, scheduler, clock);
-    ModelsHandler models = new ModelsHandler(model, options, clock.instant().getEpochSecond());
+    AnswerIdentities identities = new AnswerIdentities(model.name(), clock);
+    Function<Operation, HandlerFunction<ServerResponse>> answering =
+        operation -> new AnswerHandler(operation, engine, options, recorder, scheduler)::handle;
+    ModelsHandler models =
+        new ModelsHandler(model.name(), options, clock.instant().getEpochSecond());
+    TokensHandler tokens = new TokensHandler(model, options, scheduler);
     String base = options.basePath();
-    return RouterFunctions.route()
-        .POST(base + "/chat/completions", completions::handle)
-        .GET(base + "/models", models::list)
-        .GET(base + "/models/{" + ModelsHandler.ID + "}", models::get)
-        .route(path(base + "/chat/completions"), notAllowed(HttpMethod.POST))
-        .route(path(base + "/models").or(path(base + "/models/{id}")), notAllowed(HttpMethod.GET))
+    RouterFunctions.Builder routes = RouterFunctions.route();
+    post(
+        routes,
+        base + "/chat/completions",
+        answering.apply(new ChatCompletionOperation(identities, options)));
+    post(
+        routes,
+        base + "/completions",
+        answering.apply(new TextCompletionOperation(identities, model, options)));
+    post(routes, base + "/responses", answering.apply(new ResponsesOperation(identities, options)));
+    post(routes, base + "/tokenize", tokens::tokenize);
+    post(routes, base + "/detokenize", tokens::detokenize);
+    get(routes, base + "/models", models::list);
+    get(routes, base + "/models/{" + ModelsHandler.ID + "}", models::get);
+    get(routes, base + "/openapi.json", new DescriptionHandler(base)::get);
+    return routes
         .route(
-            path(base + "/chat/**")
-                .or(path(base + "/models/**"))
-                .or(path(base + "/completions"))
-                .or(path(base + "/responses/**"))
-                .or(path(base + "/embeddings")),
+            ApiPaths.all(base)
+                .map(RequestPredicates::path)
+                .reduce(RequestPredicate::or)
+                .orElseThrow(),
             OpenAiEndpoint::notFound)
         .filter(OpenAiEndpoint::answerErrors)
         .filter(new AccessFilter(options))
+        .filter(new RequestIds())
         .build();
+  }
+
+  private static void post(
+      RouterFunctions.Builder routes, String path, HandlerFunction<ServerResponse> handler) {
+    routes.POST(path, handler).route(path(path), notAllowed(HttpMethod.POST));
+  }
+
+  private static void get(
+      RouterFunctions.Builder routes, String path, HandlerFunction<ServerResponse> handler) {
+    routes.GET(path, handler).route(path(path), notAllowed(HttpMethod.GET));
   }
 
   private static HandlerFunction<ServerResponse> notAllowed(HttpMethod allowed) {
@@ -93,7 +129,7 @@ public final class OpenAiEndpoint {
     return Mono.error(
         ApiError.of(
                 HttpStatus.NOT_FOUND,
-                "There is nothing at %s. This server has chat/completions and models."
+                "There is nothing at %s. This server has chat/completions, completions, responses, models, tokenize and detokenize."
                     .formatted(Quote.of(request.path())),
                 null,
                 "unknown_url")
@@ -108,9 +144,15 @@ public final class OpenAiEndpoint {
   private static Mono<ServerResponse> error(ServerRequest request, Throwable failure) {
     ApiError error = ErrorMapper.map(failure);
     if (ErrorMapper.isInternal(error)) {
-      log.error("{} {} failed", request.method(), request.path(), failure);
+      log.error(
+          "{} {} ({}) failed", request.method(), request.path(), RequestIds.of(request), failure);
     } else {
-      log.debug("{} {} is refused: {}", request.method(), request.path(), error.message());
+      log.debug(
+          "{} {} ({}) is refused: {}",
+          request.method(),
+          request.path(),
+          RequestIds.of(request),
+          error.message());
     }
     return ServerResponse.status(error.status())
         .contentType(MediaType.APPLICATION_JSON)

@@ -13,8 +13,11 @@ import org.jspecify.annotations.Nullable;
  * @param checkHost without keys, refuse requests whose {@code Host} is neither a loopback name nor
  *     one of {@code allowedHosts}, so that no web page can reach the server by DNS rebinding
  * @param allowedHosts further host names, without a port; {@code *} allows all
+ * @param allowedOrigins origins of web pages, besides the server's own, that may use the API;
+ *     {@code *} allows all
  * @param modelAliases names by which clients may ask for the loaded model, besides its own
  * @param maxRequestBytes most bytes of a request's body
+ * @param requestTimeout how long a request's body may take to arrive
  * @param maxChoices most choices of one request
  * @param heartbeat how often a comment is sent to a stream whose first token is not there yet
  * @param defaults what requests leave unsaid
@@ -24,8 +27,10 @@ public record OpenAiOptions(
     List<String> apiKeys,
     boolean checkHost,
     List<String> allowedHosts,
+    List<String> allowedOrigins,
     List<String> modelAliases,
     int maxRequestBytes,
+    Duration requestTimeout,
     int maxChoices,
     Duration heartbeat,
     Defaults defaults) {
@@ -33,10 +38,13 @@ public record OpenAiOptions(
   private static final Pattern BASE_PATH = Pattern.compile("(/[A-Za-z0-9._~-]+)*");
   private static final Pattern API_KEY = Pattern.compile("[!-~]+");
   private static final Pattern HOST = Pattern.compile("\\*|[A-Za-z0-9._-]+|\\[[0-9A-Fa-f:.]+]");
+  private static final Pattern ORIGIN =
+      Pattern.compile("\\*|null|[A-Za-z][A-Za-z0-9+.-]*://[A-Za-z0-9._:\\[\\]-]+");
 
   public OpenAiOptions {
     apiKeys = List.copyOf(apiKeys);
     allowedHosts = List.copyOf(allowedHosts);
+    allowedOrigins = List.copyOf(allowedOrigins);
     modelAliases = List.copyOf(modelAliases);
     require(
         BASE_PATH.matcher(basePath).matches(),
@@ -50,8 +58,13 @@ public record OpenAiOptions(
         allowedHosts.stream().allMatch(host -> HOST.matcher(host).matches()),
         "allowedHosts",
         "an entry must be a host name or address without a port, IPv6 in brackets, or *");
+    require(
+        allowedOrigins.stream().allMatch(origin -> ORIGIN.matcher(origin).matches()),
+        "allowedOrigins",
+        "an entry must be an origin such as https://chat.example:8443, without a path, or null, or *");
     require(modelAliases.stream().noneMatch(String::isBlank), "modelAliases", "an entry is empty");
     require(maxRequestBytes >= 1, "maxRequestBytes", "it must be at least 1 byte");
+    require(requestTimeout.toMillis() >= 1, "requestTimeout", "it must be at least 1 ms");
     require(maxChoices >= 1, "maxChoices", "it must be at least 1");
     require(heartbeat.toMillis() >= 1, "heartbeat", "it must be at least 1 ms");
   }
@@ -65,14 +78,16 @@ public record OpenAiOptions(
   /** Without the keys. */
   @Override
   public String toString() {
-    return "OpenAiOptions[basePath=%s, %d apiKeys, checkHost=%s, allowedHosts=%s, modelAliases=%s, maxRequestBytes=%d, maxChoices=%d, heartbeat=%s, defaults=%s]"
+    return "OpenAiOptions[basePath=%s, %d apiKeys, checkHost=%s, allowedHosts=%s, allowedOrigins=%s, modelAliases=%s, maxRequestBytes=%d, requestTimeout=%s, maxChoices=%d, heartbeat=%s, defaults=%s]"
         .formatted(
             basePath,
             apiKeys.size(),
             checkHost,
             allowedHosts,
+            allowedOrigins,
             modelAliases,
             maxRequestBytes,
+            requestTimeout,
             maxChoices,
             heartbeat,
             defaults);
@@ -110,8 +125,10 @@ public record OpenAiOptions(
     private List<String> apiKeys = List.of();
     private boolean checkHost = true;
     private List<String> allowedHosts = List.of();
+    private List<String> allowedOrigins = List.of();
     private List<String> modelAliases = List.of();
     private int maxRequestBytes = 8 << 20;
+    private Duration requestTimeout = Duration.ofSeconds(30);
     private int maxChoices = 8;
     private Duration heartbeat = Duration.ofSeconds(10);
     private Defaults defaults = Defaults.NONE;
@@ -138,6 +155,11 @@ public record OpenAiOptions(
       return this;
     }
 
+    public Builder allowedOrigins(List<String> value) {
+      allowedOrigins = value;
+      return this;
+    }
+
     public Builder modelAliases(List<String> value) {
       modelAliases = value;
       return this;
@@ -145,6 +167,11 @@ public record OpenAiOptions(
 
     public Builder maxRequestBytes(int value) {
       maxRequestBytes = value;
+      return this;
+    }
+
+    public Builder requestTimeout(Duration value) {
+      requestTimeout = value;
       return this;
     }
 
@@ -174,8 +201,10 @@ public record OpenAiOptions(
           apiKeys,
           checkHost,
           allowedHosts,
+          allowedOrigins,
           modelAliases,
           maxRequestBytes,
+          requestTimeout,
           maxChoices,
           heartbeat,
           defaults);

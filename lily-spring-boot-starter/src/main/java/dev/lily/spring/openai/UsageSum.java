@@ -1,6 +1,7 @@
 package dev.lily.spring.openai;
 
 import dev.lily.spring.openai.dto.Usage;
+import java.util.List;
 
 /**
  * The usage of a completion from that of its choices: the prompt counts once, what was generated
@@ -21,5 +22,17 @@ final class UsageSum {
 
   Usage total() {
     return Usage.of(prompt, cached, completion, reasoning);
+  }
+
+  /** The usage of a request with several prompts. */
+  static Usage total(List<UsageSum> prompts) {
+    UsageSum sum = new UsageSum();
+    for (UsageSum one : prompts) {
+      sum.prompt += one.prompt;
+      sum.cached += one.cached;
+      sum.completion += one.completion;
+      sum.reasoning += one.reasoning;
+    }
+    return sum.total();
   }
 }

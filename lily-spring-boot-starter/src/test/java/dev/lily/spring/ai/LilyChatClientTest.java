@@ -133,6 +133,28 @@ class LilyChatClientTest {
     assertThat(person).isEqualTo(new Person("Sofia Cook", 73, "Jakarta"));
   }
 
+  /** Without texts of any length: lily-nano would not end one that it was not trained to write. */
+  record Visit(Meal meal, Guests guests) {
+    record Guests(int adults, boolean children) {}
+
+    enum Meal {
+      LUNCH,
+      DINNER
+    }
+  }
+
+  @Test
+  void givesARecordWhoseSchemaTheAnswerFollows() {
+    Visit visit =
+        client
+            .prompt()
+            .user("Say something about rabbits.")
+            .call()
+            .entity(Visit.class, schema -> schema.useProviderStructuredOutput());
+    assertThat(visit.meal()).isNotNull();
+    assertThat(visit.guests()).isNotNull();
+  }
+
   @Test
   void remembersEarlierTurns() {
     ChatResponse response =

@@ -298,7 +298,7 @@ class LilyChatModelTest {
   static List<Prompt> refused() {
     return List.of(
         new Prompt("x", greedy().model("another").build()),
-        new Prompt("x", greedy().outputSchema("{\"type\":\"object\"}").build()),
+        new Prompt("x", greedy().outputSchema("{\"uniqueItems\":true}").build()),
         new Prompt("x", greedy().maxTokens(0).build()),
         new Prompt("x", greedy().temperature(Double.NaN).build()),
         new Prompt(

@@ -95,8 +95,7 @@ class PromptMapperTest {
         Arguments.of(none.clone().logprobs(false).topLogprobs(2), "topLogprobs", "logprobs"),
         Arguments.of(none.clone().timeout(Duration.ZERO), "timeout", "PT0S"),
         Arguments.of(none.clone().model("gpt-5"), "model", "'gpt-5', but 'lily-nano'"),
-        Arguments.of(
-            none.clone().outputSchema("{}"), "outputSchema", "converter then puts the schema"));
+        Arguments.of(none.clone().outputSchema("{"), "outputSchema", "no JSON that can be read"));
   }
 
   @ParameterizedTest

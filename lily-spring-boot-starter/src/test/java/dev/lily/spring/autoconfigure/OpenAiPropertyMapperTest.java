@@ -48,8 +48,10 @@ class OpenAiPropertyMapperTest {
                 "lily.openai.base-path=/api",
                 "lily.openai.api-keys=k1,k2",
                 "lily.openai.allowed-hosts=lily.lan,[fe80::1]",
+                "lily.openai.allowed-origins=https://chat.example,null",
                 "lily.openai.model-aliases=gpt-4o",
                 "lily.openai.max-request-size=1KB",
+                "lily.openai.request-timeout=5s",
                 "lily.openai.max-choices=2",
                 "lily.openai.heartbeat=3s",
                 "lily.chat.max-tokens=100",
@@ -64,8 +66,10 @@ class OpenAiPropertyMapperTest {
                 .basePath("/api")
                 .apiKeys(List.of("k1", "k2"))
                 .allowedHosts(List.of("lily.lan", "[fe80::1]"))
+                .allowedOrigins(List.of("https://chat.example", "null"))
                 .modelAliases(List.of("gpt-4o"))
                 .maxRequestBytes(1024)
+                .requestTimeout(Duration.ofSeconds(5))
                 .maxChoices(2)
                 .heartbeat(Duration.ofSeconds(3))
                 .defaults(
@@ -102,7 +106,7 @@ class OpenAiPropertyMapperTest {
     Arrays.stream(LilyOpenAiProperties.class.getRecordComponents())
         .map(component -> DataObjectPropertyName.toDashedForm(component.getName()))
         .forEach(name -> names.add(LilyOpenAiProperties.PREFIX + "." + name));
-    assertThat(names).hasSize(8).contains("lily.openai.enabled", "lily.openai.max-request-size");
+    assertThat(names).hasSize(10).contains("lily.openai.enabled", "lily.openai.max-request-size");
     assertThat(names).allSatisfy(name -> assertThat(descriptions.get(name)).as(name).isNotBlank());
   }
 }

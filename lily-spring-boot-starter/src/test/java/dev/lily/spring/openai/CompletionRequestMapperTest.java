@@ -6,7 +6,9 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 import dev.lily.engine.chat.ContentPart;
 import dev.lily.engine.chat.Conversation;
 import dev.lily.engine.chat.Message;
+import dev.lily.engine.constraint.OutputConstraint;
 import dev.lily.engine.generation.GenerationRequest;
+import dev.lily.engine.generation.ToolChoice;
 import dev.lily.engine.sampling.SamplingOptions;
 import java.time.Duration;
 import java.util.List;
@@ -14,7 +16,6 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import org.junit.jupiter.params.provider.ValueSource;
 import tools.jackson.databind.node.ObjectNode;
 
 class CompletionRequestMapperTest {
@@ -311,8 +312,9 @@ class CompletionRequestMapperTest {
         "'stream_options':true | stream_options | invalid_type",
         "'stream_options':{'include_usage':1} | stream_options.include_usage | invalid_type",
         "'model':5 | model | invalid_type",
-        "'response_format':{'type':'json_object'} | response_format | unsupported_value",
-        "'response_format':{'type':'json_schema','json_schema':{}} | response_format | unsupported_value",
+        "'response_format':{'type':'grammar'} | response_format | unsupported_value",
+        "'response_format':{'type':'json_schema','json_schema':{}} | response_format.json_schema.schema | invalid_value",
+        "'response_format':{'type':'json_schema','json_schema':{'schema':[]}} | response_format.json_schema.schema | invalid_value",
         "'response_format':{} | response_format.type | invalid_value",
         "'response_format':'text' | response_format | invalid_type",
         "'reasoning_effort':'huge' | reasoning_effort | invalid_value",
@@ -337,17 +339,29 @@ class CompletionRequestMapperTest {
     assertThat(error.code()).isEqualTo(code);
   }
 
-  @ParameterizedTest
-  @ValueSource(
-      strings = {
-        "'tool_choice':'required'",
-        "'tool_choice':{'type':'function','function':{'name':'now'}}",
-        "'tool_choice':{'type':'allowed_tools'}",
-      })
-  void refusesToForceACall(String choice) {
-    ApiError error = refusal(TOOLS + "," + choice);
-    assertThat(error.param()).isEqualTo("tool_choice");
-    assertThat(error.message()).contains("not available yet");
+  @Test
+  void forcesCalls() {
+    assertThat(one(TOOLS + ",'tool_choice':'required'").toolChoice())
+        .isEqualTo(ToolChoice.REQUIRED);
+    assertThat(
+            one(TOOLS + ",'tool_choice':{'type':'function','function':{'name':'now'}}")
+                .toolChoice())
+        .isEqualTo(new ToolChoice.Named("now"));
+    assertThat(one(TOOLS + ",'parallel_tool_calls':false").parallelToolCalls()).isFalse();
+    assertThat(refusal(TOOLS + ",'tool_choice':{'type':'allowed_tools'}").param())
+        .isEqualTo("tool_choice");
+  }
+
+  @Test
+  void constrainsTheAnswerToTheResponseFormat() {
+    assertThat(one("'response_format':{'type':'text'}").output()).isNull();
+    assertThat(one("'response_format':{'type':'json_object'}").output())
+        .isEqualTo(new OutputConstraint.JsonObject());
+    assertThat(
+            one("'response_format':{'type':'json_schema','json_schema':{'name':'x','strict':true,"
+                    + "'schema':{'type':'integer'}}}")
+                .output())
+        .isEqualTo(OutputConstraint.JsonSchema.parse("{\"type\":\"integer\"}"));
   }
 
   @Test
@@ -356,12 +370,6 @@ class CompletionRequestMapperTest {
         refusal(TOOLS + ",'tool_choice':{'type':'function','function':{'name':'nope'}}");
     assertThat(error.param()).isEqualTo("tool_choice");
     assertThat(error.message()).contains("\"nope\"");
-  }
-
-  @Test
-  void refusesToForbidParallelCalls() {
-    assertThat(refusal(TOOLS + ",'parallel_tool_calls':false").param())
-        .isEqualTo("parallel_tool_calls");
   }
 
   @Test

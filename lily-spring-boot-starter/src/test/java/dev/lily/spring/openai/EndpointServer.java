@@ -3,6 +3,8 @@ package dev.lily.spring.openai;
 import dev.lily.engine.LilyEngine;
 import dev.lily.engine.generation.Timings;
 import dev.lily.engine.generation.Usage;
+import dev.lily.engine.tokenizer.Tokenizer;
+import dev.lily.spring.Nano;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.Socket;
@@ -15,6 +17,7 @@ import org.springframework.http.MediaType;
 import org.springframework.http.server.reactive.HttpHandler;
 import org.springframework.http.server.reactive.ReactorHttpHandlerAdapter;
 import org.springframework.test.web.reactive.server.WebTestClient;
+import org.springframework.web.reactive.function.server.HandlerStrategies;
 import org.springframework.web.reactive.function.server.RouterFunctions;
 import reactor.core.scheduler.Scheduler;
 import reactor.core.scheduler.Schedulers;
@@ -26,6 +29,8 @@ import tools.jackson.databind.JsonNode;
 final class EndpointServer implements AutoCloseable {
   static final String MODEL = "nano";
   static final long CREATED = 1_750_000_000;
+  static final int CONTEXT_LENGTH = 512;
+  static final Tokenizer TOKENIZER = Tokenizer.read(Nano.DIRECTORY);
   static final String SCHEDULER = "endpoint";
 
   record Recorded(Usage usage, Timings timings) {}
@@ -40,12 +45,13 @@ final class EndpointServer implements AutoCloseable {
     HttpHandler handler =
         RouterFunctions.toHttpHandler(
             OpenAiEndpoint.routes(
-                model,
+                new ServedModel(model, CONTEXT_LENGTH, TOKENIZER),
                 engine,
                 options,
                 (usage, timings) -> recorded.add(new Recorded(usage, timings)),
                 scheduler,
-                () -> Instant.ofEpochSecond(CREATED)));
+                () -> Instant.ofEpochSecond(CREATED)),
+            HandlerStrategies.builder().webFilter(OpenAiEndpoint.originFilter(options)).build());
     server =
         HttpServer.create()
             .host("127.0.0.1")
@@ -85,9 +91,14 @@ final class EndpointServer implements AutoCloseable {
   }
 
   WebTestClient.ResponseSpec postExactly(String body) {
+    return postTo("/v1/chat/completions", body);
+  }
+
+  /** Posts a body as it is. */
+  WebTestClient.ResponseSpec postTo(String path, String body) {
     return client()
         .post()
-        .uri("/v1/chat/completions")
+        .uri(path)
         .contentType(MediaType.APPLICATION_JSON)
         .bodyValue(body)
         .exchange();
@@ -109,7 +120,7 @@ final class EndpointServer implements AutoCloseable {
                 .contentType(MediaType.TEXT_EVENT_STREAM)));
   }
 
-  private static String text(WebTestClient.ResponseSpec response) {
+  static String text(WebTestClient.ResponseSpec response) {
     byte[] body = response.expectBody().returnResult().getResponseBodyContent();
     return new String(body, StandardCharsets.UTF_8);
   }

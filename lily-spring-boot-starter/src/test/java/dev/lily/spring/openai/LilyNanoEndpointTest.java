@@ -84,6 +84,41 @@ class LilyNanoEndpointTest {
   }
 
   @Test
+  void answersInTheFormatAskedFor() {
+    String format =
+        "'reasoning_effort':'none','response_format':{'type':'json_schema','json_schema':{'name':'sum',"
+            + "'schema':{'type':'object','properties':{'result':{'type':'integer','minimum':0}},"
+            + "'required':['result'],'additionalProperties':false}}},";
+    JsonNode completion = both(body("What is 60 - 16?", format));
+    JsonNode answer = Json.read(message(completion).path("content").stringValue());
+    assertThat(answer.propertyNames()).containsExactly("result");
+    assertThat(answer.path("result").isIntegralNumber()).isTrue();
+    assertThat(completion.path("choices").get(0).path("finish_reason").stringValue())
+        .isEqualTo("stop");
+  }
+
+  @Test
+  void reasonsBeforeItAnswersInTheFormatAskedFor() {
+    String format =
+        "'reasoning_effort':'low','response_format':{'type':'json_schema','json_schema':{"
+            + "'schema':{'enum':['yes','no']}}},";
+    JsonNode message = message(both(body("What is 477 - 223?", format)));
+    assertThat(message.path("reasoning_content").stringValue()).isNotBlank();
+    assertThat(message.path("content").stringValue()).isIn("\"yes\"", "\"no\"");
+  }
+
+  @Test
+  void callsTheToolThatMustBeCalled() {
+    String fields = "'reasoning_effort':'none'," + TOOLS + ",'tool_choice':'required',";
+    JsonNode completion = both(body("Say hi to Rome.", fields));
+    JsonNode call = message(completion).path("tool_calls").get(0).path("function");
+    assertThat(call.path("name").stringValue()).isEqualTo("get_weather");
+    assertThat(Json.read(call.path("arguments").stringValue()).path("city").isString()).isTrue();
+    assertThat(completion.path("choices").get(0).path("finish_reason").stringValue())
+        .isEqualTo("tool_calls");
+  }
+
+  @Test
   void countsTheTokensOfTheReference() {
     JsonNode usage = server.answer(off("Capital of China? Only the name.")).path("usage");
     assertThat(usage.path("prompt_tokens").intValue()).isEqualTo(20);

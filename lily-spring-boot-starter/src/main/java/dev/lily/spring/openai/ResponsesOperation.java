@@ -1,0 +1,25 @@
+package dev.lily.spring.openai;
+
+import java.util.List;
+import tools.jackson.databind.JsonNode;
+
+/** {@code POST /responses}, of which nothing is stored. Thread-safe. */
+final class ResponsesOperation implements Operation {
+  private final ResponsesRequestMapper requests;
+  private final AnswerIdentities identities;
+
+  ResponsesOperation(AnswerIdentities identities, OpenAiOptions options) {
+    this.identities = identities;
+    requests = new ResponsesRequestMapper(identities.model(), options);
+  }
+
+  @Override
+  public AskedAnswer read(JsonNode body) {
+    ResponsesRequest asked = requests.map(body);
+    return new AskedAnswer(
+        List.of(asked.request()),
+        asked.stream(),
+        new ResponsesFormat(identities.next("resp_", false), asked),
+        asked.input()::inWordsOfTheOperation);
+  }
+}
