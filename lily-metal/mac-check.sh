@@ -198,8 +198,7 @@ tests "model" 'MetalPassTest,DecodePathTest*,MetalEngineTest*,LilyNanoTest*' LIL
 
 if [ "$is_mac" = yes ]; then
   if [ "$major" -ge 26 ]; then
-    tests "contract with tensor operations" 'MetalBackendContractTest*' LILY_METAL_TESTS=device \
-      JAVA_TOOL_OPTIONS=-Dlily.metal.tensor-operations=always
+    tests "contract with tensor operations" 'TensorContractTest*' LILY_METAL_TESTS=device
   else
     result SKIP "contract with tensor operations" "they need macOS 26"
   fi

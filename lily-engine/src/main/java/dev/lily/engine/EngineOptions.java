@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
  *
  * @param model the checkpoint directory
  * @param backend a back end's id, or {@code auto} for the best available one
- * @param backendOptions threads and kernel family
+ * @param backendOptions what the user says about the device
  * @param contextLength most tokens of one conversation, prompt and answer together; {@code null}
  *     takes the smaller of the model's own limit and what {@code memoryLimitBytes} allows
  * @param maxSessions requests served at the same time; more wait in the queue

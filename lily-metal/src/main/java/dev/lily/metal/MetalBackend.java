@@ -47,7 +47,8 @@ final class MetalBackend implements Backend {
   private MetalBackend(MetalDevice device, BackendOptions options) {
     this.device = device;
     budget = new WorkBudget(options.gpuTime());
-    KernelLibrary library = KernelLibrary.compile(device, TensorOperations.ofProperty());
+    KernelLibrary library =
+        KernelLibrary.compile(device, TensorOperations.of(options.tensorOperations()));
     queue = device.queue(MAX_PASSES * PassCommands.MAX_OPEN);
     memory = new DeviceMemory(device, queue);
     loader = new MatrixLoader(memory);

@@ -36,19 +36,19 @@ class DecodeCostTest {
     position = 20;
   }
 
-  private PendingPass step(Qwen35Steps steps, boolean isReplayed) {
-    RowPlan plan = steps.plan();
-    steps.addDecode(plan, 0, position);
+  private PendingPass step(Model35b model, boolean isReplayed) {
+    RowPlan plan = model.plan();
+    model.addDecode(plan, 0, position);
     position = position == 500 ? 20 : position + 1;
-    return isReplayed ? steps.forward(plan) : steps.record(plan);
+    return isReplayed ? model.forward(plan) : model.record(plan);
   }
 
   /** Least and median time of a step, from the plan to the commit. */
-  private String micros(Qwen35Steps steps, boolean isReplayed) {
+  private String micros(Model35b model, boolean isReplayed) {
     double[] micros = new double[NUM_MEASURED];
     for (int i = 0; i < WARM_UP_STEPS + NUM_MEASURED; i++) {
       long start = System.nanoTime();
-      PendingPass pass = step(steps, isReplayed);
+      PendingPass pass = step(model, isReplayed);
       micros[i % NUM_MEASURED] = (System.nanoTime() - start) / 1e3;
       pass.await();
     }
@@ -58,22 +58,22 @@ class DecodeCostTest {
 
   @Test
   void staysBelowTheDispatchesBarriersAndMessagesAimedAt(MetalDouble metal) {
-    try (Qwen35Steps steps = new Qwen35Steps(LIMITS)) {
-      step(steps, false).await();
-      step(steps, false).await();
+    try (Model35b model = new Model35b(LIMITS)) {
+      step(model, false).await();
+      step(model, false).await();
       long messages = metal.get("messages");
-      step(steps, true).await();
+      step(model, true).await();
       messages = metal.get("messages") - messages;
       System.out.printf(
           "A decode step of the 35B on Metal: %d dispatches, %d barriers, %d messages;"
               + " host time on the double %s recorded, %s replayed%n",
-          steps.pass().numDispatches(),
-          steps.pass().numBarriers(),
+          model.pass().numDispatches(),
+          model.pass().numBarriers(),
           messages,
-          micros(steps, false),
-          micros(steps, true));
-      assertThat(steps.pass().numDispatches()).isLessThanOrEqualTo(350);
-      assertThat(steps.pass().numBarriers()).isLessThanOrEqualTo(260);
+          micros(model, false),
+          micros(model, true));
+      assertThat(model.pass().numDispatches()).isLessThanOrEqualTo(350);
+      assertThat(model.pass().numBarriers()).isLessThanOrEqualTo(260);
       assertThat(messages).isLessThanOrEqualTo(2000);
     }
   }
@@ -81,15 +81,15 @@ class DecodeCostTest {
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void allocatesNothingInSteadyState(boolean isReplayed) {
-    try (Qwen35Steps steps = new Qwen35Steps(LIMITS)) {
+    try (Model35b model = new Model35b(LIMITS)) {
       ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
       long allocated = Long.MAX_VALUE;
       // The JIT compiles in the background: steady state is reached when a round allocates nothing.
       for (int round = 0; round < MAX_ROUNDS && allocated > 0; round++) {
         long before = threads.getCurrentThreadAllocatedBytes();
-        PendingPass last = step(steps, isReplayed);
+        PendingPass last = step(model, isReplayed);
         for (int i = 0; i < 40; i++) {
-          PendingPass next = step(steps, isReplayed); // two in flight
+          PendingPass next = step(model, isReplayed); // two in flight
           last.await();
           requireResult(last);
           last = next;

@@ -1,6 +1,7 @@
 package dev.lily.metal;
 
 import dev.lily.engine.backend.AttentionOperands;
+import dev.lily.engine.backend.BackendOptions;
 import dev.lily.engine.backend.DeviceState;
 import dev.lily.engine.backend.ExpertsOperands;
 import dev.lily.engine.backend.GatedDeltaOperands;
@@ -10,10 +11,13 @@ import dev.lily.engine.backend.MatrixSource;
 import dev.lily.engine.backend.ModelShape;
 import dev.lily.engine.backend.PageTable;
 import dev.lily.engine.backend.PassLimits;
+import dev.lily.engine.backend.PendingPass;
 import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.backend.StackedProjection;
 import dev.lily.engine.backend.StateLayout;
 import dev.lily.engine.backend.Tensor;
+import dev.lily.engine.sampling.SamplingOptions;
+import dev.lily.engine.sampling.SamplingParameters;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
@@ -25,21 +29,24 @@ import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.Random;
+import org.jspecify.annotations.Nullable;
 
 /**
- * Qwen3.6-35B-A3B as a back end sees it: every layer with weights of its own, in a mapped file of
- * which no page exists. For passes whose kernels do not run.
+ * Qwen3.6-35B-A3B as the Metal back end sees it, with sequences that sample greedily. For counting,
+ * timing and tracing passes whose kernels do not run.
  */
-final class Model35b {
-  static final int HIDDEN = 2048;
-  static final int VOCABULARY = 248_320;
-  static final int LAYERS = 40;
-  static final int DELTA_LAYERS = 30;
-  static final int ATTENTION_LAYERS = 10;
-  static final int PAGE_TOKENS = 32;
-  static final ModelShape SHAPE =
+final class Model35b implements AutoCloseable {
+  private static final int HIDDEN = 2048;
+  private static final int VOCABULARY = 248_320;
+  private static final int LAYERS = 40;
+  private static final int DELTA_LAYERS = 30;
+  private static final int ATTENTION_LAYERS = 10;
+  private static final int PAGE_TOKENS = 32;
+  private static final ModelShape SHAPE =
       new ModelShape(HIDDEN, 16, 256, 4096, 256, 8, 512, 512, VOCABULARY);
+  private static final int[] PREVIOUS = {RowPlan.PREVIOUS_TOKEN};
 
   private static final float EPS = 1e-6f;
   private static final long WEIGHTS_BYTES = 20L << 30;
@@ -54,9 +61,14 @@ final class Model35b {
 
   private record Attention(StackedProjection inputs, AttentionOperands operands) implements Mixer {}
 
+  private final Arena arena = Arena.ofShared();
   private final MetalBackend backend;
+  private final DeviceState state;
   private final PassLimits limits;
+  private final boolean isShared;
   private final MemorySegment weights;
+  private final PageTable[] pages;
+  private final RowPlan plan;
   private final Random random = new Random(35);
   private final List<Layer> layers = new ArrayList<>();
   private final Tensor x;
@@ -65,15 +77,26 @@ final class Model35b {
   private final Matrix embedding;
   private final LogitsOperands head;
   private long used;
+  private @Nullable MetalPass pass;
+
+  /** All matrices over the same weights. */
+  Model35b(PassLimits limits) {
+    this(BackendOptions.DEFAULT, limits, null);
+  }
 
   /**
-   * @param file a new sparse file for the weights
-   * @param arena of its mapping
+   * @param file a new sparse file, in which every matrix has weights of its own; {@code null} to
+   *     have all matrices share some
    */
-  Model35b(MetalBackend backend, PassLimits limits, Path file, Arena arena) {
-    this.backend = backend;
+  Model35b(BackendOptions options, PassLimits limits, @Nullable Path file) {
     this.limits = limits;
-    weights = sparse(file, arena);
+    backend = (MetalBackend) new MetalBackendProvider().open(options);
+    isShared = file == null;
+    // Pages that are never touched take no memory.
+    weights =
+        file == null
+            ? arena.allocate((long) VOCABULARY * HIDDEN / 2, 1 << 14)
+            : sparse(file, arena);
     backend.mapWeights(weights);
     x = tensor(HIDDEN);
     n = tensor(HIDDEN);
@@ -147,9 +170,18 @@ final class Model35b {
             matrix(4, 1, VOCABULARY, HIDDEN),
             backend.tensor(limits.maxLogitRows(), HIDDEN),
             backend.tensor(limits.maxLogitRows(), VOCABULARY));
+    int sequences = limits.maxSequences();
+    int pagesEach = (limits.maxPositions() + PAGE_TOKENS - 1) / PAGE_TOKENS;
+    state = backend.openState(layout(pagesEach * sequences, sequences), SHAPE, limits);
+    pages = new PageTable[sequences];
+    for (int s = 0; s < sequences; s++) {
+      state.beginSampling(s, SamplingParameters.of(SamplingOptions.GREEDY, 0, -1), new int[0]);
+      pages[s] = pages(s * pagesEach, pagesEach);
+    }
+    plan = new RowPlan(limits);
   }
 
-  static StateLayout layout(int numPages) {
+  private static StateLayout layout(int numPages, int sequences) {
     return new StateLayout(
         ATTENTION_LAYERS,
         2,
@@ -162,8 +194,8 @@ final class Model35b {
         32,
         128,
         128,
-        1,
-        1,
+        sequences,
+        sequences,
         VOCABULARY);
   }
 
@@ -195,6 +227,9 @@ final class Model35b {
   }
 
   private MemorySegment take(long bytes) {
+    if (isShared) {
+      return weights.asSlice(0, bytes);
+    }
     MemorySegment taken = weights.asSlice(used, bytes);
     used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     return taken;
@@ -237,44 +272,91 @@ final class Model35b {
         branch);
   }
 
-  /** Pages for a sequence of so many tokens, not in ascending order. */
-  static PageTable pages(int tokens) {
-    int count = (tokens + PAGE_TOKENS - 1) / PAGE_TOKENS;
+  /** Pages of a sequence, not in ascending order. */
+  private static PageTable pages(int first, int count) {
     PageTable pages = new PageTable();
     for (int i = 0; i < count; i++) {
-      pages.add(i % 2 == 0 ? i / 2 : count - 1 - i / 2);
+      pages.add(first + (i % 2 == 0 ? i / 2 : count - 1 - i / 2));
     }
     return pages;
   }
 
-  /** Records a pass as {@code Qwen35Moe} does, submits it and waits for it. */
-  MetalPass run(RowPlan plan, DeviceState state) {
-    MetalPass pass = (MetalPass) backend.begin(plan, state);
-    pass.embed(embedding, x);
+  DeviceState state() {
+    return state;
+  }
+
+  /** The plan of the next pass, empty. */
+  RowPlan plan() {
+    plan.clear();
+    return plan;
+  }
+
+  /** Adds a decode row of a sequence, which samples. */
+  void addDecode(RowPlan rows, int sequence, int position) {
+    rows.add(PREVIOUS, 0, 1, position, pages[sequence], sequence, 1, sequence);
+  }
+
+  /** Adds a prompt of a sequence, which samples at its end. */
+  void addPrefill(RowPlan rows, int sequence, int position, int count) {
+    int[] ids = new int[count];
+    for (int i = 0; i < count; i++) {
+      ids[i] = (int) ((i * 2_654_435_761L & 0xFFFF_FFFFL) % VOCABULARY);
+    }
+    rows.add(ids, 0, count, position, pages[sequence], sequence, 1, sequence);
+  }
+
+  /** Runs a plan as the model does. */
+  PendingPass forward(RowPlan rows) {
+    PendingPass replayed = replay(rows);
+    return replayed != null ? replayed : record(rows);
+  }
+
+  /** Sends a recorded step again; {@code null} if none suits the plan. */
+  @Nullable PendingPass replay(RowPlan rows) {
+    return backend.replay(rows, state);
+  }
+
+  /** Runs the graph over a plan, verb by verb. */
+  PendingPass record(RowPlan rows) {
+    MetalPass recorded = (MetalPass) backend.begin(rows, state);
+    pass = recorded;
+    recorded.embed(embedding, x);
     Tensor residual = null;
-    for (Layer layer : layers) {
-      pass.addNormalize(x, residual, layer.inputGain, EPS, n);
+    for (int i = 0; i < layers.size(); i++) { // without an iterator: passes allocate nothing
+      Layer layer = layers.get(i);
+      recorded.addNormalize(x, residual, layer.inputGain, EPS, n);
       switch (layer.mixer) {
         case Delta(StackedProjection inputs, GatedDeltaOperands operands) -> {
-          pass.projectStack(inputs);
-          pass.gatedDelta(operands);
-          pass.project(operands.y(), layer.output, branch);
+          recorded.projectStack(inputs);
+          recorded.gatedDelta(operands);
+          recorded.project(operands.y(), layer.output, branch);
         }
         case Attention(StackedProjection inputs, AttentionOperands operands) -> {
-          pass.projectStack(inputs);
-          pass.prepareAttention(operands);
-          pass.attend(operands);
-          pass.project(operands.y(), layer.output, branch);
+          recorded.projectStack(inputs);
+          recorded.prepareAttention(operands);
+          recorded.attend(operands);
+          recorded.project(operands.y(), layer.output, branch);
         }
       }
-      pass.addNormalize(x, branch, layer.outputGain, EPS, n);
-      pass.experts(layer.experts);
+      recorded.addNormalize(x, branch, layer.outputGain, EPS, n);
+      recorded.experts(layer.experts);
       residual = branch;
     }
-    pass.gatherRows(x, branch, head.rows());
-    pass.logits(head);
-    pass.sample(head.logits());
-    pass.submit().await();
-    return pass;
+    recorded.gatherRows(x, branch, head.rows());
+    recorded.logits(head);
+    recorded.sample(head.logits());
+    return recorded.submit();
+  }
+
+  /** Dispatches and barriers of the last pass that was recorded or replayed. */
+  MetalPass pass() {
+    return Objects.requireNonNull(pass);
+  }
+
+  @Override
+  public void close() {
+    state.close();
+    backend.close();
+    arena.close();
   }
 }

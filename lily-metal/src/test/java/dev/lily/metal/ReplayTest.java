@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.lily.engine.backend.BackendOptions;
 import dev.lily.engine.backend.PageTable;
+import dev.lily.engine.backend.PassLimits;
 import dev.lily.engine.backend.PendingPass;
 import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.backend.contract.TinyModel;
@@ -164,16 +165,16 @@ class ReplayTest {
   void sendsTheCommandsThatWouldBeRecorded(MetalDouble metal) {
     metal.set("run", 0);
     metal.set("track", 0);
-    try (Qwen35Steps steps = new Qwen35Steps(Qwen35Steps.limits(3, 2, 5000))) {
+    try (Model35b model = new Model35b(new PassLimits(3, 2, 2, 5000))) {
       // From a few tokens to 5000 decode attention grows from one split to its most.
       for (int position : new int[] {5, 64, 130, 4095, 4998}) {
         for (int rows = 1; rows <= 2; rows++) {
-          steps.record(decode(steps, rows, 3)).await();
-          steps.record(decode(steps, rows, 3)).await(); // the other one of two in flight
-          replay(steps, decode(steps, rows, position));
+          model.record(decode(model, rows, 3)).await();
+          model.record(decode(model, rows, 3)).await(); // the other one of two in flight
+          replay(model, decode(model, rows, position));
           long sent = metal.get("digest");
-          replay(steps, decode(steps, rows, position));
-          steps.record(decode(steps, rows, position)).await();
+          replay(model, decode(model, rows, position));
+          model.record(decode(model, rows, position)).await();
           assertThat(metal.get("digest"))
               .as("%d rows at %d", rows, position)
               .isEqualTo(sent)
@@ -183,16 +184,16 @@ class ReplayTest {
     }
   }
 
-  private static void replay(Qwen35Steps steps, RowPlan plan) {
-    PendingPass replayed = steps.backend.replay(plan, steps.state);
+  private static void replay(Model35b model, RowPlan plan) {
+    PendingPass replayed = model.replay(plan);
     assertThat(replayed).isNotNull();
     replayed.await();
   }
 
-  private static RowPlan decode(Qwen35Steps steps, int rows, int position) {
-    RowPlan plan = steps.plan();
+  private static RowPlan decode(Model35b model, int rows, int position) {
+    RowPlan plan = model.plan();
     for (int r = 0; r < rows; r++) {
-      steps.addDecode(plan, r, position - r);
+      model.addDecode(plan, r, position - r);
     }
     return plan;
   }

@@ -3,7 +3,6 @@ package dev.lily.metal;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.lily.engine.backend.BackendOptions;
-import dev.lily.engine.backend.DeviceState;
 import dev.lily.engine.backend.PassLimits;
 import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.sampling.SamplingOptions;
@@ -16,7 +15,6 @@ import dev.lily.metal.msl.MslToolchain;
 import dev.lily.metal.replay.ReplayFile;
 import dev.lily.metal.replay.Trace;
 import dev.lily.metal.replay.Traffic;
-import java.lang.foreign.Arena;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Map;
@@ -41,37 +39,27 @@ class ReplayTraceTest {
    * So long that a pass is one command buffer: the double traces the plan as the first one sees it.
    */
   private static final BackendOptions WHOLE_PASSES =
-      new BackendOptions(0, "auto", Duration.ofHours(1));
+      new BackendOptions(0, "auto", Duration.ofHours(1), "auto");
 
   @TempDir private Path temporary;
 
   private Trace record(MetalDouble metal, String name, int rows, int position, boolean isDecode) {
     metal.useKernels();
     metal.set("run", 0);
-    PassLimits limits = new PassLimits(rows, 1, 1, 40_000);
+    PassLimits limits = new PassLimits(rows, 1, 1, position + rows);
     Path raw = OUTPUT.resolve(name + ".raw");
     assertThat(OUTPUT.toFile().isDirectory() || OUTPUT.toFile().mkdirs()).isTrue();
-    try (Arena arena = Arena.ofShared();
-        MetalBackend backend = (MetalBackend) new MetalBackendProvider().open(WHOLE_PASSES)) {
-      Model35b model = new Model35b(backend, limits, temporary.resolve(name), arena);
-      int tokens = position + rows;
-      try (DeviceState state =
-          backend.openState(
-              Model35b.layout(Model35b.pages(tokens).size()), Model35b.SHAPE, limits)) {
-        SamplingOptions options =
-            SamplingOptions.builder().temperature(0.7).topK(20).topP(0.8).build();
-        state.beginSampling(0, SamplingParameters.of(options, 35, -1), new int[0]);
-        RowPlan plan = new RowPlan(limits);
-        int[] ids = new int[rows];
-        for (int i = 0; i < rows; i++) {
-          ids[i] =
-              isDecode
-                  ? RowPlan.PREVIOUS_TOKEN
-                  : (int) ((i * 2_654_435_761L & 0xFFFF_FFFFL) % Model35b.VOCABULARY);
-        }
-        plan.add(ids, 0, rows, position, Model35b.pages(tokens), 0, 1, 0);
-        metal.trace(raw, () -> model.run(plan, state));
+    try (Model35b model = new Model35b(WHOLE_PASSES, limits, temporary.resolve(name))) {
+      SamplingOptions options =
+          SamplingOptions.builder().temperature(0.7).topK(20).topP(0.8).build();
+      model.state().beginSampling(0, SamplingParameters.of(options, 35, -1), new int[0]);
+      RowPlan plan = model.plan();
+      if (isDecode) {
+        model.addDecode(plan, 0, position);
+      } else {
+        model.addPrefill(plan, 0, position, rows);
       }
+      metal.trace(raw, () -> model.record(plan).await());
     }
     Trace trace = Trace.read(raw);
     ReplayFile.write(

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.lily.engine.backend.BackendOptions;
 import dev.lily.engine.backend.PageTable;
+import dev.lily.engine.backend.PassLimits;
 import dev.lily.engine.backend.PendingPass;
 import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.backend.contract.TinyModel;
@@ -41,7 +42,8 @@ class TimeBoxTest {
 
   private static TinyModel open(Duration gpuTime) {
     TinyModel model =
-        new TinyModel(new MetalBackendProvider().open(new BackendOptions(0, "auto", gpuTime)));
+        new TinyModel(
+            new MetalBackendProvider().open(new BackendOptions(0, "auto", gpuTime, "auto")));
     begin(model);
     return model;
   }
@@ -133,14 +135,14 @@ class TimeBoxTest {
   void splitsAPrefillOfTheLargeModelByItsWork(MetalDouble metal) {
     metal.set("run", 0);
     metal.set("track", 0);
-    try (Qwen35Steps steps = new Qwen35Steps(Qwen35Steps.limits(512, 1, 512))) {
-      RowPlan prompt = steps.plan();
-      steps.addPrefill(prompt, 0, 0, 512);
-      steps.forward(prompt).await();
+    try (Model35b model = new Model35b(new PassLimits(512, 1, 1, 512))) {
+      RowPlan prompt = model.plan();
+      model.addPrefill(prompt, 0, 0, 512);
+      model.forward(prompt).await();
       // 512 rows of three billion weights in use are some 3 T operations; a tenth of a second is
       // 20 G of them until the first buffers were measured, and ever more then, as these run
       // nothing.
-      int first = steps.pass().numCommandBuffers();
+      int first = model.pass().numCommandBuffers();
       assertThat(first).isBetween(8, 150);
       System.out.printf("A prefill of 512 tokens of the 35B: %d command buffers%n", first);
     }

@@ -9,8 +9,11 @@ import java.time.Duration;
  * @param kernels kernel family of the CPU back end: {@code auto}, {@code vector} or {@code scalar}
  * @param gpuTime how long a GPU may work on one piece of a prefill: the screen waits as long, and
  *     the system ends what takes much longer
+ * @param tensorOperations whether prefill goes through a GPU's tensor operations: {@code auto}
+ *     where it has hardware for them, {@code always} wherever they compile, or {@code never}
  */
-public record BackendOptions(int threads, String kernels, Duration gpuTime) {
+public record BackendOptions(
+    int threads, String kernels, Duration gpuTime, String tensorOperations) {
   private static final Duration DEFAULT_GPU_TIME = Duration.ofMillis(100);
 
   /** The back end chooses. */
@@ -25,8 +28,8 @@ public record BackendOptions(int threads, String kernels, Duration gpuTime) {
     }
   }
 
-  /** With a tenth of a second for a piece of a prefill. */
+  /** With the GPU's defaults: a tenth of a second for a piece of a prefill. */
   public BackendOptions(int threads, String kernels) {
-    this(threads, kernels, DEFAULT_GPU_TIME);
+    this(threads, kernels, DEFAULT_GPU_TIME, "auto");
   }
 }

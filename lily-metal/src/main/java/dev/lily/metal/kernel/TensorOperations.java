@@ -1,7 +1,6 @@
 package dev.lily.metal.kernel;
 
 import dev.lily.engine.backend.BackendException;
-import java.util.Locale;
 import java.util.Optional;
 
 /**
@@ -16,24 +15,19 @@ public enum TensorOperations {
   /** Nowhere. */
   NEVER;
 
-  /** System property: {@code auto}, {@code always} or {@code never}. */
-  public static final String PROPERTY = "lily.metal.tensor-operations";
-
   /**
-   * The property's value.
+   * The setting that an option asks for.
    *
-   * @throws BackendException if it is none of the three
+   * @throws BackendException if the word is none of the three
    */
-  public static TensorOperations ofProperty() {
-    String value = System.getProperty(PROPERTY, "auto");
-    return switch (value.toLowerCase(Locale.ROOT)) {
+  public static TensorOperations of(String word) {
+    return switch (word) {
       case "auto" -> AUTO;
       case "always" -> ALWAYS;
       case "never" -> NEVER;
       default ->
           throw new BackendException(
-              "System property %s is '%s'; it must be auto, always or never"
-                  .formatted(PROPERTY, value));
+              "tensorOperations is '%s'; it must be auto, always or never".formatted(word));
     };
   }
 
@@ -45,7 +39,7 @@ public enum TensorOperations {
               ? Optional.empty()
               : Optional.of("this GPU has no hardware for tensor operations");
       case ALWAYS -> Optional.empty();
-      case NEVER -> Optional.of(PROPERTY + " is never");
+      case NEVER -> Optional.of("they are switched off");
     };
   }
 }

@@ -9,7 +9,7 @@ import dev.lily.engine.backend.BackendOptions;
 import dev.lily.metal.MetalBackendProvider;
 import dev.lily.metal.device.MetalDouble;
 import dev.lily.metal.device.MetalDoubleExtension;
-import org.junit.jupiter.api.AfterEach;
+import java.time.Duration;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -26,13 +26,13 @@ class TensorOperationsTest {
     metal.useKernels();
   }
 
-  @AfterEach
-  void clear() {
-    System.clearProperty(TensorOperations.PROPERTY);
+  private static String detail() {
+    return detail("auto");
   }
 
-  private static String detail() {
-    try (Backend backend = new MetalBackendProvider().open(BackendOptions.DEFAULT)) {
+  private static String detail(String setting) {
+    BackendOptions options = new BackendOptions(0, "auto", Duration.ofMillis(100), setting);
+    try (Backend backend = new MetalBackendProvider().open(options)) {
       return backend.device().detail();
     }
   }
@@ -48,8 +48,7 @@ class TensorOperationsTest {
   void followsTheHardwareAndTheSetting(
       int family, String setting, String expected, MetalDouble metal) {
     metal.set("family", family);
-    System.setProperty(TensorOperations.PROPERTY, setting);
-    assertThat(detail()).endsWith("prefill by " + expected);
+    assertThat(detail(setting)).endsWith("prefill by " + expected);
   }
 
   @Test
@@ -70,9 +69,8 @@ class TensorOperationsTest {
 
   @Test
   void refusesASettingThatIsNone() {
-    System.setProperty(TensorOperations.PROPERTY, "yes");
     assertThatExceptionOfType(BackendException.class)
-        .isThrownBy(TensorOperationsTest::detail)
+        .isThrownBy(() -> detail("yes"))
         .withMessageContaining("must be auto, always or never");
   }
 }

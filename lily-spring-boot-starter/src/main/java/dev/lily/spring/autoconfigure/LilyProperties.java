@@ -26,6 +26,7 @@ import org.springframework.util.unit.DataSize;
  * @param shutdownGrace How long running answers may go on when the application stops. Keep it below
  *     spring.lifecycle.timeout-per-shutdown-phase.
  * @param cpu The CPU back end.
+ * @param metal The Metal back end.
  * @param chat Defaults of chat requests.
  */
 @ConfigurationProperties(LilyProperties.PREFIX)
@@ -40,6 +41,7 @@ public record LilyProperties(
     @DefaultValue("60s") Duration stallTimeout,
     @DefaultValue("20s") Duration shutdownGrace,
     @DefaultValue Cpu cpu,
+    @DefaultValue Metal metal,
     @DefaultValue Chat chat) {
 
   static final String PREFIX = "lily";
@@ -52,6 +54,17 @@ public record LilyProperties(
    *     module jdk.incubator.vector) or scalar.
    */
   public record Cpu(@DefaultValue("0") int threads, @DefaultValue("auto") String kernels) {}
+
+  /**
+   * The Metal back end.
+   *
+   * @param gpuTime How long the GPU may work on one piece of a prefill. The screen waits as long,
+   *     and the system ends what takes much longer.
+   * @param tensorOperations Whether prefill goes through the GPU's tensor operations: auto (where
+   *     it has hardware for them), always (wherever they compile) or never.
+   */
+  public record Metal(
+      @DefaultValue("100ms") Duration gpuTime, @DefaultValue("auto") String tensorOperations) {}
 
   /**
    * Defaults of chat requests. What is unset falls to the profile of the mode, then to the

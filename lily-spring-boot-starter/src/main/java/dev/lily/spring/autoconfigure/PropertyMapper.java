@@ -21,6 +21,7 @@ import org.springframework.util.unit.DataSize;
 final class PropertyMapper {
 
   private static final List<String> KERNELS = List.of("auto", "vector", "scalar");
+  private static final List<String> TENSOR_OPERATIONS = List.of("auto", "always", "never");
 
   private PropertyMapper() {}
 
@@ -37,7 +38,7 @@ final class PropertyMapper {
     EngineOptions.Builder options =
         EngineOptions.builder(model(properties.model()))
             .backend(backend(properties.backend()))
-            .backendOptions(backendOptions(properties.cpu()))
+            .backendOptions(backendOptions(properties.cpu(), properties.metal()))
             .maxSessions(atLeast("lily.max-sessions", properties.maxSessions(), 1))
             .queueLimit(atLeast("lily.queue-limit", properties.queueLimit(), 0))
             .prefillChunk(atLeast("lily.prefill-chunk", properties.prefillChunk(), 1))
@@ -109,12 +110,19 @@ final class PropertyMapper {
     return backend;
   }
 
-  private static BackendOptions backendOptions(LilyProperties.Cpu cpu) {
-    if (!KERNELS.contains(cpu.kernels())) {
-      throw invalid(
-          "lily.cpu.kernels", cpu.kernels(), "it must be one of " + String.join(", ", KERNELS));
+  private static BackendOptions backendOptions(LilyProperties.Cpu cpu, LilyProperties.Metal metal) {
+    return new BackendOptions(
+        atLeast("lily.cpu.threads", cpu.threads(), 0),
+        oneOf("lily.cpu.kernels", cpu.kernels(), KERNELS),
+        positive("lily.metal.gpu-time", metal.gpuTime()),
+        oneOf("lily.metal.tensor-operations", metal.tensorOperations(), TENSOR_OPERATIONS));
+  }
+
+  private static String oneOf(String property, String word, List<String> words) {
+    if (!words.contains(word)) {
+      throw invalid(property, word, "it must be one of " + String.join(", ", words));
     }
-    return new BackendOptions(atLeast("lily.cpu.threads", cpu.threads(), 0), cpu.kernels());
+    return word;
   }
 
   private static @Nullable Long memoryLimit(@Nullable DataSize limit) {

@@ -64,6 +64,8 @@ class LilyPropertiesTest {
                 "lily.shutdown-grace=0s",
                 "lily.cpu.threads=4",
                 "lily.cpu.kernels=scalar",
+                "lily.metal.gpu-time=250ms",
+                "lily.metal.tensor-operations=never",
                 "lily.chat.temperature=0.3",
                 "lily.chat.seed=11"));
     assertThat(options)
@@ -76,7 +78,7 @@ class LilyPropertiesTest {
                 .prefillChunk(64)
                 .memoryLimitBytes(2L << 30)
                 .stallTimeout(Duration.ofSeconds(5))
-                .backendOptions(new BackendOptions(4, "scalar"))
+                .backendOptions(new BackendOptions(4, "scalar", Duration.ofMillis(250), "never"))
                 .defaults(SamplingOptions.builder().temperature(0.3).seed(11L).build())
                 .build());
   }
@@ -132,6 +134,8 @@ class LilyPropertiesTest {
     "lily.backend, ' ', it must be auto or a back end's name",
     "lily.cpu.threads, -1, it must be at least 0",
     "lily.cpu.kernels, fast, 'it must be one of auto, vector, scalar'",
+    "lily.metal.gpu-time, 0s, it must be positive",
+    "lily.metal.tensor-operations, yes, 'it must be one of auto, always, never'",
     "lily.chat.temperature, -0.1, 'temperature is -0.1; it must be at least 0.0 and at most 100.0'",
     "lily.chat.top-k, -2, 'topK is -2; it must be at least 1, or 0 or -1 to turn it off'",
     "lily.chat.top-p, 1.5, topP is 1.5; it must be at least 0.0 and at most 1.0",
@@ -190,7 +194,9 @@ class LilyPropertiesTest {
       descriptions.put(property.path("name").asString(), property.path("description").asString(""));
     }
     List<String> names = propertyNames(LilyProperties.PREFIX, LilyProperties.class);
-    assertThat(names).hasSize(25).contains("lily.model", "lily.cpu.kernels", "lily.chat.min-p");
+    assertThat(names)
+        .contains(
+            "lily.model", "lily.cpu.kernels", "lily.metal.tensor-operations", "lily.chat.min-p");
     assertThat(names).allSatisfy(name -> assertThat(descriptions.get(name)).as(name).isNotBlank());
     assertThat(metadata.path("hints").findValuesAsString("name"))
         .contains("spring.ai.model.chat", "lily.backend", "lily.cpu.kernels");
