@@ -79,9 +79,10 @@ public final class LilyOpenAiAutoConfiguration {
           "The OpenAI-compatible API is at {} and asks for one of {} keys",
           options.basePath() + "/",
           options.apiKeys().size());
-    } else if (OpenAiPropertyMapper.isLoopback(address)) {
+    } else if (OpenAiPropertyMapper.isLoopback(address) || options.servesThisMachineOnly()) {
       log.info(
-          "The OpenAI-compatible API is at {} for this machine only", options.basePath() + "/");
+          "The OpenAI-compatible API is at {} for this machine only, since it has no keys (lily.openai.api-keys)",
+          options.basePath() + "/");
     } else {
       log.warn(
           "The OpenAI-compatible API is at {} WITHOUT A KEY, and server.address ({}) lets other machines connect. Set lily.openai.api-keys, or server.address=127.0.0.1",

@@ -1,5 +1,6 @@
 package dev.lily.spring.openai;
 
+import java.net.InetSocketAddress;
 import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -12,7 +13,10 @@ import org.springframework.web.reactive.function.server.ServerRequest;
 import org.springframework.web.reactive.function.server.ServerResponse;
 import reactor.core.publisher.Mono;
 
-/** Refuses requests without a right key or, if there are no keys, for a foreign host. */
+/**
+ * Refuses requests without a right key or, if there are no keys, for a foreign host or from another
+ * machine.
+ */
 final class AccessFilter implements HandlerFilterFunction<ServerResponse, ServerResponse> {
   private static final ApiError WRONG_KEY =
       ApiError.of(
@@ -28,20 +32,32 @@ final class AccessFilter implements HandlerFilterFunction<ServerResponse, Server
           null,
           "host_not_allowed");
 
+  private static final ApiError NO_KEY =
+      ApiError.of(
+          HttpStatus.FORBIDDEN,
+          "This server has no API keys and so takes requests of its own machine only. Set lily.openai.api-keys to serve others, or lily.openai.allowed-hosts if a proxy asks for them.",
+          null,
+          "key_required");
+
   private static final Pattern ABSOLUTE_FORM = Pattern.compile("[A-Za-z]+://([^/?#]*)");
 
   private final ApiKeys keys;
   private final HostCheck hosts;
   private final boolean checkHost;
+  private final boolean onlyThisMachine;
 
   AccessFilter(OpenAiOptions options) {
     keys = new ApiKeys(options.apiKeys());
     hosts = new HostCheck(options.allowedHosts());
     checkHost = options.checkHost() && keys.isEmpty();
+    onlyThisMachine = options.servesThisMachineOnly();
   }
 
   @Override
   public Mono<ServerResponse> filter(ServerRequest request, HandlerFunction<ServerResponse> next) {
+    if (onlyThisMachine && !isFromThisMachine(request)) {
+      return Mono.error(NO_KEY.exception());
+    }
     if (checkHost && !isForAllowedHost(request)) {
       return Mono.error(WRONG_HOST.exception());
     }
@@ -50,6 +66,16 @@ final class AccessFilter implements HandlerFilterFunction<ServerResponse, Server
       return Mono.error(WRONG_KEY.exception());
     }
     return next.handle(request);
+  }
+
+  /**
+   * Any client may claim any host, so that alone does not keep other machines out. Where there is
+   * no address, the connection is not one of the network.
+   */
+  private static boolean isFromThisMachine(ServerRequest request) {
+    InetSocketAddress remote = request.remoteAddress().orElse(null);
+    return remote == null
+        || (remote.getAddress() != null && remote.getAddress().isLoopbackAddress());
   }
 
   /** Whichever way a host is named counts: header, forwarding header or request line. */

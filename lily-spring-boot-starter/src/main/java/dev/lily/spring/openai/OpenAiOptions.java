@@ -75,6 +75,14 @@ public record OpenAiOptions(
     }
   }
 
+  /**
+   * Whether requests of other machines are refused: there is neither a key that they could send nor
+   * a host for which they were let in.
+   */
+  public boolean servesThisMachineOnly() {
+    return checkHost && apiKeys.isEmpty() && allowedHosts.isEmpty();
+  }
+
   /** Without the keys. */
   @Override
   public String toString() {

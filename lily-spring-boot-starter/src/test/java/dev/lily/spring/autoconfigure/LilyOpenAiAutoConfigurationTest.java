@@ -107,18 +107,23 @@ class LilyOpenAiAutoConfigurationTest {
                     .isEqualTo(status));
   }
 
-  @Test
-  void warnsIfOthersCanConnectWithoutAKey(CapturedOutput output) {
-    enabled.run(context -> assertThat(context).hasNotFailed());
-    assertThat(output).contains("WITHOUT A KEY").contains("server.address (not set)");
-  }
-
-  @Test
-  void doesNotWarnWhereOnlyThisMachineCanConnect(CapturedOutput output) {
+  @ParameterizedTest
+  @CsvSource({
+    "'', true",
+    "server.address=0.0.0.0, true",
+    "server.address=127.0.0.1, true",
+    "server.address=192.0.2.1, false",
+    "lily.openai.allowed-hosts=chat.example, false",
+  })
+  void warnsIfOthersAreServedWithoutAKey(String property, boolean isClosed, CapturedOutput output) {
     enabled
-        .withPropertyValues("server.address=127.0.0.1")
+        .withPropertyValues(property.isEmpty() ? new String[0] : new String[] {property})
         .run(context -> assertThat(context).hasNotFailed());
-    assertThat(output).contains("/v1/ for this machine only").doesNotContain("WITHOUT A KEY");
+    if (isClosed) {
+      assertThat(output).contains("/v1/ for this machine only").doesNotContain("WITHOUT A KEY");
+    } else {
+      assertThat(output).contains("WITHOUT A KEY").doesNotContain("for this machine only");
+    }
   }
 
   @Test

@@ -2,9 +2,12 @@ package dev.lily.spring.openai;
 
 import static dev.lily.spring.openai.ScriptedEngine.completed;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import dev.lily.engine.generation.FinishReason;
 import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
@@ -14,7 +17,13 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.http.HttpMethod;
+import org.springframework.http.HttpStatus;
 import org.springframework.http.MediaType;
+import org.springframework.mock.http.server.reactive.MockServerHttpRequest;
+import org.springframework.mock.web.server.MockServerWebExchange;
+import org.springframework.web.reactive.function.server.ServerRequest;
+import org.springframework.web.reactive.function.server.ServerResponse;
+import reactor.core.publisher.Mono;
 import tools.jackson.databind.JsonNode;
 
 @Timeout(60)
@@ -94,6 +103,45 @@ class AccessTest {
       })
   void refusesForeignHostsOnEveryPath(String head) throws IOException {
     assertThat(status(serve(), head)).isEqualTo(403);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "'', '', 192.0.2.7, false",
+    "'', '', 2001:db8::7, false",
+    "'', '', 127.0.0.1, true",
+    "'', '', ::1, true",
+    "'', proxy.example, 192.0.2.7, true",
+    "key, '', 192.0.2.7, true",
+  })
+  void servesOtherMachinesOnlyWithAKeyOrAnAllowedHost(
+      String key, String allowedHost, String remote, boolean served) {
+    OpenAiOptions options =
+        OpenAiOptions.builder()
+            .apiKeys(key.isEmpty() ? List.of() : List.of(key))
+            .allowedHosts(allowedHost.isEmpty() ? List.of() : List.of(allowedHost))
+            .build();
+    MockServerHttpRequest.BaseBuilder<?> request =
+        MockServerHttpRequest.get("http://localhost/v1/models")
+            .header("Host", "localhost")
+            .header("Authorization", "Bearer key")
+            .remoteAddress(new InetSocketAddress(InetAddress.ofLiteral(remote), 50_000));
+    Mono<ServerResponse> answer =
+        new AccessFilter(options)
+            .filter(
+                ServerRequest.create(MockServerWebExchange.from(request), List.of()),
+                _ -> ServerResponse.ok().build());
+    if (served) {
+      assertThat(answer.block().statusCode()).isEqualTo(HttpStatus.OK);
+    } else {
+      assertThatExceptionOfType(ApiException.class)
+          .isThrownBy(answer::block)
+          .satisfies(
+              e -> {
+                assertThat(e.error().status()).isEqualTo(HttpStatus.FORBIDDEN);
+                assertThat(e.error().code()).isEqualTo("key_required");
+              });
+    }
   }
 
   @Test
