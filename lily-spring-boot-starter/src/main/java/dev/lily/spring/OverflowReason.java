@@ -1,18 +1,22 @@
 package dev.lily.spring;
 
-import java.util.Locale;
-
-/** Why a request was answered by another model. */
+/** Why another model answers a request. */
 public enum OverflowReason {
-  /** The queue was full. */
-  BUSY,
-  /** The prompt did not fit the context. */
-  CONTEXT,
-  /** A policy said so. */
-  POLICY;
+  /** The engine's queue is full. */
+  QUEUE_FULL("queue-full"),
+  /** The prompt does not fit the context. */
+  PROMPT_TOO_LONG("prompt-too-long"),
+  /** The application's policy says so. */
+  POLICY("policy");
+
+  private final String tag;
+
+  OverflowReason(String tag) {
+    this.tag = tag;
+  }
 
   /** As metadata and meters have it. */
   public String tag() {
-    return name().toLowerCase(Locale.ROOT);
+    return tag;
   }
 }

@@ -125,12 +125,12 @@ public final class LilyChatOptions extends DefaultToolCallingChatOptions
     return timeout;
   }
 
-  /** Whether only this process may answer, however overflow is configured. */
+  /** Whether only this process may answer, whatever {@link Overflow} would do. */
   public @Nullable Boolean getLocalOnly() {
     return localOnly;
   }
 
-  /** A JSON schema for the answer. Carried, but {@link LilyChatModel} refuses it for now. */
+  /** A JSON schema that the answer follows. */
   @Override
   public @Nullable String getOutputSchema() {
     return outputSchema;

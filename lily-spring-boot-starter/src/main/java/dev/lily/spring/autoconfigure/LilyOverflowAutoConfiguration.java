@@ -2,28 +2,32 @@ package dev.lily.spring.autoconfigure;
 
 import dev.lily.spring.OverflowReason;
 import dev.lily.spring.OverflowRecorder;
+import dev.lily.spring.RequestOverflow;
 import dev.lily.spring.ai.LilyChatModel;
+import dev.lily.spring.ai.Overflow;
 import dev.lily.spring.ai.OverflowChatModel;
+import dev.lily.spring.ai.OverflowOptions;
 import dev.lily.spring.ai.OverflowPolicy;
+import dev.lily.spring.ai.OverflowingRequests;
 import java.util.EnumSet;
+import java.util.List;
 import java.util.Set;
-import org.jspecify.annotations.Nullable;
-import org.springframework.ai.chat.model.ChatModel;
-import org.springframework.beans.factory.BeanFactory;
-import org.springframework.beans.factory.NoSuchBeanDefinitionException;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import org.springframework.beans.factory.ListableBeanFactory;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
-import org.springframework.boot.context.properties.source.InvalidConfigurationPropertyValueException;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Primary;
 
 /**
- * Offers an {@link OverflowChatModel} if {@code lily.overflow.enabled} is true. It is the primary
- * chat model, so that a {@code ChatClient.Builder} uses it.
+ * Lets another chat model answer what Lily cannot, if {@code lily.overflow.enabled} is true. The
+ * {@link OverflowChatModel} is then the primary chat model, so that it is the one which clients
+ * get.
  */
 @AutoConfiguration(
     after = LilyChatAutoConfiguration.class,
@@ -36,52 +40,56 @@ import org.springframework.context.annotation.Primary;
 @ConditionalOnBean(LilyChatModel.class)
 @EnableConfigurationProperties(LilyOverflowProperties.class)
 public final class LilyOverflowAutoConfiguration {
+  private static final Logger log = LoggerFactory.getLogger(LilyOverflowAutoConfiguration.class);
+
+  @Bean
+  @ConditionalOnMissingBean
+  Overflow lilyOverflow(
+      LilyChatModel local,
+      LilyOverflowProperties properties,
+      ListableBeanFactory beans,
+      ObjectProvider<OverflowPolicy> policies,
+      ObjectProvider<OverflowOptions> options,
+      ObjectProvider<OverflowRecorder> recorder) {
+    OverflowTarget target = OverflowTarget.find(properties.model(), beans);
+    Set<OverflowReason> reasons = reasons(properties);
+    List<OverflowPolicy> present = policies.orderedStream().toList();
+    log.info(
+        "Requests overflow to chat model '{}'; queue-full: {}, prompt-too-long: {}, policies: {}",
+        target.name(),
+        properties.whenQueueFull(),
+        properties.whenPromptTooLong(),
+        present.size());
+    return Overflow.builder(local.getOptions(), target.model(), target.name())
+        .reasons(reasons)
+        .policies(present)
+        .options(options.getIfUnique())
+        .recorder(recorder.getIfUnique(() -> OverflowRecorder.NONE))
+        .build();
+  }
 
   @Bean
   @Primary
   @ConditionalOnMissingBean
-  OverflowChatModel lilyOverflowChatModel(
-      LilyChatModel local,
-      LilyOverflowProperties properties,
-      BeanFactory beans,
-      ObjectProvider<OverflowPolicy> policies,
-      ObjectProvider<OverflowRecorder> recorder) {
+  OverflowChatModel lilyOverflowChatModel(LilyChatModel local, Overflow overflow) {
+    return new OverflowChatModel(local, overflow);
+  }
+
+  /** For the OpenAI endpoint, which asks the engine and no chat model. */
+  @Bean
+  @ConditionalOnMissingBean(RequestOverflow.class)
+  OverflowingRequests lilyRequestOverflow(Overflow overflow) {
+    return new OverflowingRequests(overflow);
+  }
+
+  private static Set<OverflowReason> reasons(LilyOverflowProperties properties) {
     Set<OverflowReason> reasons = EnumSet.noneOf(OverflowReason.class);
-    if (properties.whenBusy()) {
-      reasons.add(OverflowReason.BUSY);
+    if (properties.whenQueueFull()) {
+      reasons.add(OverflowReason.QUEUE_FULL);
     }
-    if (properties.whenTooLong()) {
-      reasons.add(OverflowReason.CONTEXT);
+    if (properties.whenPromptTooLong()) {
+      reasons.add(OverflowReason.PROMPT_TOO_LONG);
     }
-    return new OverflowChatModel(
-        local,
-        other(properties, beans, local),
-        String.valueOf(properties.model()),
-        reasons,
-        policies.orderedStream().toList(),
-        recorder.getIfUnique(() -> OverflowRecorder.NONE));
-  }
-
-  private static ChatModel other(
-      LilyOverflowProperties properties, BeanFactory beans, LilyChatModel local) {
-    String name = properties.model();
-    if (name == null || name.isBlank()) {
-      throw invalid(name, "it must be the bean name of another chat model");
-    }
-    try {
-      ChatModel other = beans.getBean(name, ChatModel.class);
-      if (local.equals(other)) {
-        throw invalid(name, "it is Lily's own model; it must be another one");
-      }
-      return other;
-    } catch (NoSuchBeanDefinitionException e) {
-      throw invalid(name, "there is no chat model with this bean name");
-    }
-  }
-
-  private static InvalidConfigurationPropertyValueException invalid(
-      @Nullable String value, String reason) {
-    return new InvalidConfigurationPropertyValueException(
-        LilyOverflowProperties.PREFIX + ".model", value, reason);
+    return reasons;
   }
 }

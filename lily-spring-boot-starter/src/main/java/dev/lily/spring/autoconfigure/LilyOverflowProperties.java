@@ -7,17 +7,17 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
 /**
  * Properties of overflow to another chat model.
  *
- * @param enabled Whether another chat model answers what this one cannot.
- * @param model Bean name of that chat model. Required if overflow is enabled.
- * @param whenBusy Whether requests leave if the queue is full.
- * @param whenTooLong Whether requests leave if the prompt does not fit the context.
+ * @param enabled Whether another chat model answers what this process cannot.
+ * @param model Bean name of that chat model. By default the only one there is besides Lily's.
+ * @param whenQueueFull Whether requests leave if the queue is full.
+ * @param whenPromptTooLong Whether requests leave if the prompt does not fit the context.
  */
 @ConfigurationProperties(LilyOverflowProperties.PREFIX)
 public record LilyOverflowProperties(
     @DefaultValue("false") boolean enabled,
     @Nullable String model,
-    @DefaultValue("true") boolean whenBusy,
-    @DefaultValue("true") boolean whenTooLong) {
+    @DefaultValue("true") boolean whenQueueFull,
+    @DefaultValue("true") boolean whenPromptTooLong) {
 
   static final String PREFIX = "lily.overflow";
 }

@@ -2,105 +2,61 @@ package dev.lily.spring.ai;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
-import static org.awaitility.Awaitility.await;
 
-import dev.lily.engine.EngineOptions;
-import dev.lily.engine.LilyEngine;
 import dev.lily.engine.generation.ContextOverflowException;
 import dev.lily.engine.generation.EngineBusyException;
-import dev.lily.spring.Nano;
+import dev.lily.engine.generation.GenerationException;
+import dev.lily.engine.generation.InvalidRequestException;
 import dev.lily.spring.OverflowReason;
+import dev.lily.spring.ScriptedChatModel;
+import java.time.Duration;
 import java.util.ArrayList;
-import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
-import java.util.concurrent.CopyOnWriteArrayList;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeAll;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.springframework.ai.chat.client.ChatClient;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.springframework.ai.chat.model.ChatResponse;
+import org.springframework.ai.chat.prompt.ChatOptions;
 import org.springframework.ai.chat.prompt.Prompt;
-import reactor.core.Disposable;
+import reactor.core.publisher.Flux;
+import reactor.core.scheduler.Schedulers;
+import reactor.test.StepVerifier;
 
-/** Two Lily instances: a small one that is soon full, and one that takes what leaves. */
-@Timeout(120)
+@Timeout(60)
 class OverflowChatModelTest {
-  private static final String QUESTION = "What is 60 - 16?";
-  private static final String ANSWER = "60 - 16 = 44";
-  private static final String OTHER = "cluster";
+  private static final EngineBusyException BUSY =
+      new EngineBusyException(4, 4, Duration.ofSeconds(1));
+  private static final ContextOverflowException TOO_LONG = new ContextOverflowException(300, 256);
+  private static final LilyChatOptions DEFAULTS = LilyChatOptions.builder().model("nano").build();
 
-  private static LilyEngine small;
+  private final List<String> recorded = new ArrayList<>();
+  private final ScriptedChatModel cluster = ScriptedChatModel.saying("far ", "away");
 
-  private final List<String> recorded = new CopyOnWriteArrayList<>();
-  private final List<Disposable> running = new ArrayList<>();
-  private final LilyChatModel local = model(small);
-  private final LilyChatModel other = model(Nano.engine());
-
-  @BeforeAll
-  static void open() {
-    small =
-        LilyEngine.open(
-            EngineOptions.builder(Nano.DIRECTORY)
-                .maxSessions(1)
-                .queueLimit(1)
-                .contextLength(256)
-                .build());
+  /** What the engine refuses, comes in a stream from another thread. */
+  private static ScriptedChatModel refusing(Throwable refusal) {
+    return ScriptedChatModel.of(
+        DEFAULTS, Flux.<ChatResponse>error(refusal).subscribeOn(Schedulers.boundedElastic()));
   }
 
-  @AfterAll
-  static void close() {
-    small.close();
+  private static ScriptedChatModel answering(String text) {
+    return ScriptedChatModel.of(
+        DEFAULTS, Flux.just(ScriptedChatModel.text(text), ScriptedChatModel.end("stop", 1, 1)));
   }
 
-  @AfterEach
-  void makeRoom() {
-    running.forEach(Disposable::dispose);
-    await().until(() -> small.stats().running() == 0 && small.stats().queued() == 0);
+  private Overflow.Builder overflow() {
+    return Overflow.builder(DEFAULTS, cluster, "cluster")
+        .recorder((reason, model) -> recorded.add(reason.tag() + " " + model));
   }
 
-  private static LilyChatModel model(LilyEngine engine) {
-    return LilyChatModel.builder(engine).options(options().build()).build();
+  private OverflowChatModel over(ScriptedChatModel local) {
+    return new OverflowChatModel(local, overflow().build());
   }
 
-  private static LilyChatOptions.Builder options() {
-    return LilyChatOptions.builder().temperature(0.0).thinking(false);
-  }
-
-  private OverflowChatModel overflow(Set<OverflowReason> reasons, OverflowPolicy... policies) {
-    return new OverflowChatModel(
-        local,
-        other,
-        OTHER,
-        reasons,
-        List.of(policies),
-        (reason, model) -> recorded.add(reason.tag() + " " + model));
-  }
-
-  private OverflowChatModel overflow(OverflowPolicy... policies) {
-    return overflow(EnumSet.allOf(OverflowReason.class), policies);
-  }
-
-  private static Prompt prompt(String question, boolean localOnly) {
-    return new Prompt(question, options().localOnly(localOnly).build());
-  }
-
-  /** One answer that goes on, and one request that waits. */
-  private void fillTheQueue() {
-    Prompt endless = new Prompt("Tell me a story.", options().minTokens(200).build());
-    for (int i = 0; i < 2; i++) {
-      // Takes nothing after the first chunk, so that it stays.
-      running.add(local.stream(endless).limitRate(1).subscribe(chunk -> {}, failure -> {}));
-      int submitted = i;
-      await()
-          .until(
-              () ->
-                  submitted == 0
-                      ? small.stats().running() == 1
-                      : small.stats().queued() == 1 || small.stats().running() == 0);
-    }
+  private static Prompt localOnly() {
+    return new Prompt("hi", LilyChatOptions.builder().localOnly(true).build());
   }
 
   private static String text(ChatResponse response) {
@@ -108,110 +64,176 @@ class OverflowChatModelTest {
   }
 
   private static void assertAnsweredBy(ChatResponse response, String name, String reason) {
-    assertThat((Object) response.getMetadata().get(OverflowChatModel.ANSWERED_BY)).isEqualTo(name);
-    assertThat((Object) response.getMetadata().get(OverflowChatModel.REASON)).isEqualTo(reason);
+    assertThat(response.getMetadata().<Object>get(Overflow.ANSWERED_BY)).isEqualTo(name);
+    assertThat(response.getMetadata().<Object>get(Overflow.REASON)).isEqualTo(reason);
+  }
+
+  static Stream<GenerationException> refusals() {
+    return Stream.of(BUSY, TOO_LONG);
+  }
+
+  private static String tag(GenerationException refusal) {
+    return refusal == BUSY ? "queue-full" : "prompt-too-long";
   }
 
   @Test
-  void answersItselfWhileItCan() {
-    long before = Nano.engine().stats().submitted();
-    ChatResponse response = overflow().call(new Prompt(QUESTION));
-    assertThat(text(response)).isEqualTo(ANSWER);
+  void answersHereWhileItCan() {
+    ChatResponse response = over(answering("here")).call(new Prompt("hi"));
+    assertThat(text(response)).isEqualTo("here");
     assertAnsweredBy(response, OverflowChatModel.LOCAL, null);
-    assertThat(response.getMetadata().getUsage().getPromptTokens()).isPositive();
-    List<ChatResponse> chunks = overflow().stream(new Prompt(QUESTION)).collectList().block();
-    assertThat(chunks)
-        .hasSizeGreaterThan(1)
-        .allSatisfy(chunk -> assertAnsweredBy(chunk, OverflowChatModel.LOCAL, null));
-    assertThat(Nano.engine().stats().submitted()).isEqualTo(before);
+    assertThat(over(answering("here")).stream(new Prompt("hi")).collectList().block())
+        .hasSize(2)
+        .allSatisfy(chunk -> assertAnsweredBy(chunk, OverflowChatModel.LOCAL, null))
+        .last()
+        .satisfies(
+            end -> {
+              assertThat(end.getMetadata().getUsage().getTotalTokens()).isEqualTo(2);
+              assertThat(end.getResult().getMetadata().getFinishReason()).isEqualTo("stop");
+            });
+    assertThat(cluster.prompts).isEmpty();
     assertThat(recorded).isEmpty();
   }
 
-  @Test
-  void sendsAwayWhatFindsTheQueueFullUnlessItIsLocalOnly() {
-    fillTheQueue();
-    long before = Nano.engine().stats().submitted();
-    ChatResponse response = overflow().call(prompt(QUESTION, false));
-    assertThat(text(response)).isEqualTo(ANSWER);
-    assertAnsweredBy(response, OTHER, "busy");
-    String streamed =
-        String.join(
-            "",
-            overflow().stream(prompt(QUESTION, false))
-                .doOnNext(chunk -> assertAnsweredBy(chunk, OTHER, "busy"))
-                .mapNotNull(OverflowChatModelTest::text)
-                .collectList()
-                .block());
-    assertThat(streamed).isEqualTo(ANSWER);
-    assertThat(recorded).containsExactly("busy cluster", "busy cluster");
-    assertThat(Nano.engine().stats().submitted()).isEqualTo(before + 2);
+  @ParameterizedTest
+  @MethodSource("refusals")
+  void sendsAwayWhatIsRefused(GenerationException refusal) {
+    ChatResponse response = over(refusing(refusal)).call(new Prompt("hi"));
+    assertThat(text(response)).isEqualTo("far away");
+    assertThat(response.getMetadata().getModel()).isEqualTo(ScriptedChatModel.MODEL);
+    assertAnsweredBy(response, "cluster", tag(refusal));
 
-    assertThatThrownBy(() -> overflow().call(prompt(QUESTION, true)))
-        .isInstanceOf(EngineBusyException.class);
-    assertThatThrownBy(() -> overflow().stream(prompt(QUESTION, true)).blockLast())
-        .isInstanceOf(EngineBusyException.class);
-    assertThatThrownBy(
-            () -> overflow(EnumSet.of(OverflowReason.CONTEXT)).call(prompt(QUESTION, false)))
-        .isInstanceOf(EngineBusyException.class);
-    assertThat(Nano.engine().stats().submitted()).isEqualTo(before + 2);
+    List<ChatResponse> chunks =
+        over(refusing(refusal)).stream(new Prompt("hi")).collectList().block();
+    assertThat(chunks)
+        .extracting(OverflowChatModelTest::text)
+        .containsExactly("far ", "away", "");
+    assertThat(chunks).allSatisfy(chunk -> assertAnsweredBy(chunk, "cluster", tag(refusal)));
+    assertThat(chunks.getLast().getMetadata().getUsage().getTotalTokens()).isEqualTo(7);
+    assertThat(recorded)
+        .containsExactly(tag(refusal) + " cluster", tag(refusal) + " cluster");
+  }
+
+  @ParameterizedTest
+  @MethodSource("refusals")
+  void refusesWhatIsLocalOnlyAsIfThereWereNoOverflow(GenerationException refusal) {
+    assertThatThrownBy(() -> over(refusing(refusal)).call(localOnly())).isSameAs(refusal);
+    StepVerifier.create(over(refusing(refusal)).stream(localOnly()))
+        .verifyErrorSatisfies(failure -> assertThat(failure).isSameAs(refusal));
+    assertThat(cluster.prompts).isEmpty();
+  }
+
+  @ParameterizedTest
+  @MethodSource("refusals")
+  void refusesForReasonsThatAreSwitchedOff(GenerationException refusal) {
+    OverflowReason other =
+        refusal == BUSY ? OverflowReason.PROMPT_TOO_LONG : OverflowReason.QUEUE_FULL;
+    OverflowChatModel model =
+        new OverflowChatModel(refusing(refusal), overflow().reasons(Set.of(other)).build());
+    assertThatThrownBy(() -> model.call(new Prompt("hi"))).isSameAs(refusal);
+    StepVerifier.create(model.stream(new Prompt("hi")))
+        .verifyErrorSatisfies(failure -> assertThat(failure).isSameAs(refusal));
+    assertThat(cluster.prompts).isEmpty();
+  }
+
+  @Test
+  void refusesWhateverElseIsWrong() {
+    InvalidRequestException wrong = new InvalidRequestException("topK", "topK is -7");
+    assertThatThrownBy(() -> over(refusing(wrong)).call(new Prompt("hi"))).isSameAs(wrong);
+    StepVerifier.create(over(refusing(wrong)).stream(new Prompt("hi")))
+        .verifyErrorSatisfies(failure -> assertThat(failure).isSameAs(wrong));
+    assertThat(cluster.prompts).isEmpty();
+  }
+
+  @Test
+  void refusesWhatOnlyLilyCanDo() {
+    Prompt seeded = new Prompt("hi", LilyChatOptions.builder().seed(7L).build());
+    assertThatThrownBy(() -> over(refusing(BUSY)).call(seeded)).isSameAs(BUSY);
+    StepVerifier.create(over(refusing(BUSY)).stream(seeded))
+        .verifyErrorSatisfies(failure -> assertThat(failure).isSameAs(BUSY));
+    assertThat(cluster.prompts).isEmpty();
+  }
+
+  @Test
+  void neverLeavesAfterTheFirstChunk() {
+    ScriptedChatModel local =
+        ScriptedChatModel.of(
+            DEFAULTS, Flux.concat(Flux.just(ScriptedChatModel.text("one")), Flux.error(BUSY)));
+    StepVerifier.create(over(local).stream(new Prompt("hi")).map(OverflowChatModelTest::text))
+        .expectNext("one")
+        .verifyErrorSatisfies(failure -> assertThat(failure).isSameAs(BUSY));
+    assertThat(cluster.prompts).isEmpty();
+  }
+
+  @Test
+  void showsTheFailureOfTheOtherModel() {
+    IllegalStateException broken = new IllegalStateException("connection reset");
+    ScriptedChatModel failing = ScriptedChatModel.streaming(Flux.error(broken));
+    OverflowChatModel model =
+        new OverflowChatModel(
+            refusing(BUSY), Overflow.builder(DEFAULTS, failing, "cluster").build());
+    assertThatThrownBy(() -> model.call(new Prompt("hi"))).isSameAs(broken);
+    StepVerifier.create(model.stream(new Prompt("hi")))
+        .verifyErrorSatisfies(failure -> assertThat(failure).isSameAs(broken));
+  }
+
+  @Test
+  void cancelsTheOtherModelsStream() {
+    ScriptedChatModel endless =
+        ScriptedChatModel.streaming(
+            Flux.concat(Flux.just(ScriptedChatModel.text("one")), Flux.never()));
+    OverflowChatModel model =
+        new OverflowChatModel(
+            refusing(BUSY), Overflow.builder(DEFAULTS, endless, "cluster").build());
+    StepVerifier.create(model.stream(new Prompt("hi")).map(OverflowChatModelTest::text))
+        .expectNext("one")
+        .thenCancel()
+        .verify();
+    assertThat(endless.cancellations).hasValue(1);
+  }
+
+  @Test
+  void doesNothingBeforeSubscriptionAndAllAgainAtTheNext() {
+    Flux<ChatResponse> stream = over(refusing(BUSY)).stream(new Prompt("hi"));
+    assertThat(recorded).isEmpty();
+    stream.blockLast();
+    stream.blockLast();
     assertThat(recorded).hasSize(2);
+    assertThat(cluster.prompts).hasSize(2);
   }
 
   @Test
-  void sendsAwayWhatDoesNotFitTheContextUnlessItIsLocalOnly() {
-    String question = "a ".repeat(400) + QUESTION;
-    ChatResponse response = overflow().call(prompt(question, false));
-    assertAnsweredBy(response, OTHER, "context");
-    assertAnsweredBy(overflow().stream(prompt(question, false)).blockLast(), OTHER, "context");
-    assertThat(recorded).containsExactly("context cluster", "context cluster");
-    assertThatThrownBy(() -> overflow().call(prompt(question, true)))
-        .isInstanceOf(ContextOverflowException.class);
-    assertThatThrownBy(() -> overflow().stream(prompt(question, true)).blockLast())
-        .isInstanceOf(ContextOverflowException.class);
-    assertThatThrownBy(
-            () -> overflow(EnumSet.of(OverflowReason.BUSY)).call(prompt(question, false)))
-        .isInstanceOf(ContextOverflowException.class);
-  }
-
-  @Test
-  void sendsAwayWhatAPolicySaysUnlessItIsLocalOnly() {
-    OverflowPolicy policy = prompt -> prompt.getContents().contains("60");
-    assertAnsweredBy(overflow(policy).call(prompt(QUESTION, false)), OTHER, "policy");
-    assertAnsweredBy(overflow(policy).stream(prompt(QUESTION, false)).blockLast(), OTHER, "policy");
+  void sendsAwayWhatAPolicySaysWithoutAskingTheEngine() {
+    ScriptedChatModel local = answering("here");
+    OverflowChatModel model =
+        new OverflowChatModel(
+            local,
+            overflow().policies(List.of(prompt -> prompt.getContents().contains("big"))).build());
+    assertAnsweredBy(model.call(new Prompt("a big one")), "cluster", "policy");
+    assertAnsweredBy(model.stream(new Prompt("a big one")).blockLast(), "cluster", "policy");
+    assertThat(local.prompts).isEmpty();
+    assertAnsweredBy(model.call(new Prompt("a small one")), OverflowChatModel.LOCAL, null);
     assertAnsweredBy(
-        overflow(policy).call(prompt("What is 1 + 1?", false)), OverflowChatModel.LOCAL, null);
-    assertAnsweredBy(overflow(policy).call(prompt(QUESTION, true)), OverflowChatModel.LOCAL, null);
+        model.call(new Prompt("a big one", LilyChatOptions.builder().localOnly(true).build())),
+        OverflowChatModel.LOCAL,
+        null);
     assertThat(recorded).containsExactly("policy cluster", "policy cluster");
   }
 
   @Test
-  void takesToolsAlong() {
-    LilyChatClientTest.CityTools tools = new LilyChatClientTest.CityTools();
-    String answer =
-        ChatClient.create(overflow(prompt -> true))
-            .prompt()
-            .system("You are a helpful assistant with tools.")
-            .user("What is the weather in Rome and Cairo?")
-            .tools(tools)
-            .call()
-            .content();
-    assertThat(answer).contains("Rome").contains("Cairo");
-    assertThat(tools.asked).containsExactly("Rome", "Cairo");
-  }
-
-  @Test
-  void keepsEverythingHereIfTheModelsOwnOptionsSaySo() {
-    LilyChatModel closed =
-        LilyChatModel.builder(small).options(options().localOnly(true).build()).build();
+  void keepsEverythingHereIfTheApplicationSaysSoAndThePromptDoesNot() {
+    LilyChatOptions closed = DEFAULTS.mutate().localOnly(true).build();
     OverflowChatModel model =
         new OverflowChatModel(
-            closed,
-            other,
-            OTHER,
-            EnumSet.allOf(OverflowReason.class),
-            List.of(prompt -> true),
-            (reason, name) -> recorded.add(name));
-    assertAnsweredBy(model.call(new Prompt(QUESTION)), OverflowChatModel.LOCAL, null);
-    assertThat(recorded).isEmpty();
+            refusing(BUSY), Overflow.builder(closed, cluster, "cluster").build());
+    for (ChatOptions options :
+        new ChatOptions[] {
+          null,
+          LilyChatOptions.builder().temperature(0.5).build(),
+          ChatOptions.builder().temperature(0.5).build()
+        }) {
+      assertThatThrownBy(() -> model.call(new Prompt("hi", options))).isSameAs(BUSY);
+    }
+    Prompt open = new Prompt("hi", LilyChatOptions.builder().localOnly(false).build());
+    assertAnsweredBy(model.call(open), "cluster", "queue-full");
   }
 }
