@@ -14,13 +14,16 @@ import java.util.List;
 import java.util.Set;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import org.springframework.ai.chat.model.ChatModel;
 import org.springframework.beans.factory.ListableBeanFactory;
 import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
+import org.springframework.boot.context.properties.source.InvalidConfigurationPropertyValueException;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Primary;
 
@@ -71,7 +74,9 @@ public final class LilyOverflowAutoConfiguration {
   @Bean
   @Primary
   @ConditionalOnMissingBean
-  OverflowChatModel lilyOverflowChatModel(LilyChatModel local, Overflow overflow) {
+  OverflowChatModel lilyOverflowChatModel(
+      LilyChatModel local, Overflow overflow, ConfigurableListableBeanFactory beans) {
+    refuseAnotherPrimaryModel(beans);
     return new OverflowChatModel(local, overflow);
   }
 
@@ -80,6 +85,21 @@ public final class LilyOverflowAutoConfiguration {
   @ConditionalOnMissingBean(RequestOverflow.class)
   OverflowingRequests lilyRequestOverflow(Overflow overflow) {
     return new OverflowingRequests(overflow);
+  }
+
+  /** With two of them, the first to inject a chat model would fail without saying why. */
+  private static void refuseAnotherPrimaryModel(ConfigurableListableBeanFactory beans) {
+    for (String name : beans.getBeanNamesForType(ChatModel.class)) {
+      if (!beans.isTypeMatch(name, OverflowChatModel.class)
+          && beans.containsBeanDefinition(name)
+          && beans.getMergedBeanDefinition(name).isPrimary()) {
+        throw new InvalidConfigurationPropertyValueException(
+            LilyOverflowProperties.PREFIX + ".enabled",
+            true,
+            "chat model bean '%s' is @Primary, but with overflow that is the model which overflows. Remove @Primary, or switch overflow off."
+                .formatted(name));
+      }
+    }
   }
 
   private static Set<OverflowReason> reasons(LilyOverflowProperties properties) {

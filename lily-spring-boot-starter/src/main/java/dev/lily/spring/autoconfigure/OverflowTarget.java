@@ -6,7 +6,6 @@ import java.util.List;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.ai.chat.model.ChatModel;
-import org.springframework.aop.support.AopUtils;
 import org.springframework.beans.factory.ListableBeanFactory;
 import org.springframework.boot.context.properties.source.InvalidConfigurationPropertyValueException;
 import org.springframework.util.StringUtils;
@@ -33,11 +32,7 @@ record OverflowTarget(String name, ChatModel model) {
     if (isLilys(name, beans)) {
       throw invalid(asked, "this is Lily itself", beans);
     }
-    ChatModel model = beans.getBean(name, ChatModel.class);
-    if (isLilys(AopUtils.getTargetClass(model))) {
-      throw invalid(asked, "this is Lily itself", beans);
-    }
-    return new OverflowTarget(name, model);
+    return new OverflowTarget(name, beans.getBean(name, ChatModel.class));
   }
 
   private static String onlyOne(@Nullable String asked, ListableBeanFactory beans) {
@@ -57,13 +52,8 @@ record OverflowTarget(String name, ChatModel model) {
   }
 
   private static boolean isLilys(String name, ListableBeanFactory beans) {
-    Class<?> type = beans.getType(name);
-    return type != null && isLilys(type);
-  }
-
-  private static boolean isLilys(Class<?> type) {
-    return LilyChatModel.class.isAssignableFrom(type)
-        || OverflowChatModel.class.isAssignableFrom(type);
+    return beans.isTypeMatch(name, LilyChatModel.class)
+        || beans.isTypeMatch(name, OverflowChatModel.class);
   }
 
   private static InvalidConfigurationPropertyValueException invalid(
