@@ -17,7 +17,9 @@ import org.springframework.ai.chat.prompt.Prompt;
 import org.springframework.ai.model.tool.ToolCallingChatOptions;
 import reactor.core.publisher.Flux;
 
-/** Another provider's chat model, which says what it is told to, and remembers what it was asked. */
+/**
+ * Another provider's chat model, which says what it is told to, and remembers what it was asked.
+ */
 public final class ScriptedChatModel implements ChatModel {
   public static final String MODEL = "big-model";
 
@@ -80,7 +82,9 @@ public final class ScriptedChatModel implements ChatModel {
   @Override
   public ChatResponse call(Prompt prompt) {
     StringBuilder text = new StringBuilder();
-    stream(prompt).doOnNext(chunk -> text.append(chunk.getResult().getOutput().getText())).blockLast();
+    stream(prompt)
+        .doOnNext(chunk -> text.append(chunk.getResult().getOutput().getText()))
+        .blockLast();
     return text(text.toString());
   }
 

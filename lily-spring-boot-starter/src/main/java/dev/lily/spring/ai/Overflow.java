@@ -44,8 +44,7 @@ public final class Overflow {
     otherName = builder.otherName;
     reasons = builder.reasons;
     policies = builder.policies;
-    options =
-        builder.options == null ? OverflowOptions.portable(defaults, other) : builder.options;
+    options = builder.options == null ? OverflowOptions.portable(defaults, other) : builder.options;
     recorder = builder.recorder;
   }
 
@@ -89,9 +88,7 @@ public final class Overflow {
 
   private @Nullable Departure departure(Prompt prompt, OverflowReason reason) {
     ChatOptions said = options.of(asked(prompt));
-    return said == null
-        ? null
-        : new Departure(prompt.mutate().chatOptions(said).build(), reason);
+    return said == null ? null : new Departure(prompt.mutate().chatOptions(said).build(), reason);
   }
 
   /** A prompt that does not say is what the application says. */

@@ -71,8 +71,7 @@ public final class OverflowChatModel implements ChatModel {
         .switchOnFirst(
             (first, answer) -> {
               Throwable refusal = first.getThrowable();
-              Overflow.Departure refused =
-                  refusal == null ? null : overflow.after(refusal, prompt);
+              Overflow.Departure refused = refusal == null ? null : overflow.after(refusal, prompt);
               return refused == null ? answer : refused.stream();
             });
   }

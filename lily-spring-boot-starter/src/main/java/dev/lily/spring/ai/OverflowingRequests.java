@@ -22,8 +22,7 @@ public final class OverflowingRequests implements RequestOverflow {
   }
 
   @Override
-  public @Nullable Destination destination(
-      GenerationRequest request, @Nullable Throwable refusal) {
+  public @Nullable Destination destination(GenerationRequest request, @Nullable Throwable refusal) {
     if (refusal == null && !overflow.hasPolicies()) {
       return null;
     }

@@ -59,8 +59,7 @@ final class RequestMapper {
       }
       addResponses(mapped, responses);
       switch (message) {
-        case Message.Instructions instructions ->
-            mapped.add(new SystemMessage(text(instructions)));
+        case Message.Instructions instructions -> mapped.add(new SystemMessage(text(instructions)));
         case Message.User user -> mapped.add(new UserMessage(text(user)));
         case Message.Assistant assistant -> {
           AssistantMessage answer = answer(assistant, mapped.size());
@@ -92,8 +91,7 @@ final class RequestMapper {
     String reasoning = message.reasoning();
     return AssistantMessage.builder()
         .content(text(message))
-        .properties(
-            reasoning == null ? Map.of() : Map.of(ChatResponseMapper.REASONING, reasoning))
+        .properties(reasoning == null ? Map.of() : Map.of(ChatResponseMapper.REASONING, reasoning))
         .toolCalls(calls)
         .build();
   }

@@ -42,7 +42,9 @@ record OverflowTarget(String name, ChatModel model) {
     }
     throw invalid(
         asked,
-        others.isEmpty() ? "there is no other chat model bean" : "several chat models could be meant",
+        others.isEmpty()
+            ? "there is no other chat model bean"
+            : "several chat models could be meant",
         beans);
   }
 

@@ -34,8 +34,7 @@ record AnswerSource(
         });
   }
 
-  private Mono<RunningCompletion> afterRefusal(
-      Throwable refusal, List<GenerationRequest> choices) {
+  private Mono<RunningCompletion> afterRefusal(Throwable refusal, List<GenerationRequest> choices) {
     Destination destination = overflow.destination(choices.getFirst(), refusal);
     return destination == null ? Mono.error(refusal) : there(destination, choices);
   }

@@ -44,10 +44,7 @@ public final class OpenAiEndpoint {
    * @param overflow lets another model answer what the engine does not take
    */
   public static RouterFunction<ServerResponse> routes(
-      LilyEngine engine,
-      OpenAiOptions options,
-      AnswerRecorder recorder,
-      RequestOverflow overflow) {
+      LilyEngine engine, OpenAiOptions options, AnswerRecorder recorder, RequestOverflow overflow) {
     String name = engine.model().name();
     return routes(
         new ServedModel(name, engine.model().contextLength(), engine.tokenizer()),

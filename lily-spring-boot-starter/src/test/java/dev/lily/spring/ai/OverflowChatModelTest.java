@@ -104,13 +104,10 @@ class OverflowChatModelTest {
 
     List<ChatResponse> chunks =
         over(refusing(refusal)).stream(new Prompt("hi")).collectList().block();
-    assertThat(chunks)
-        .extracting(OverflowChatModelTest::text)
-        .containsExactly("far ", "away", "");
+    assertThat(chunks).extracting(OverflowChatModelTest::text).containsExactly("far ", "away", "");
     assertThat(chunks).allSatisfy(chunk -> assertAnsweredBy(chunk, "cluster", tag(refusal)));
     assertThat(chunks.getLast().getMetadata().getUsage().getTotalTokens()).isEqualTo(7);
-    assertThat(recorded)
-        .containsExactly(tag(refusal) + " cluster", tag(refusal) + " cluster");
+    assertThat(recorded).containsExactly(tag(refusal) + " cluster", tag(refusal) + " cluster");
   }
 
   @ParameterizedTest
@@ -223,8 +220,7 @@ class OverflowChatModelTest {
   void keepsEverythingHereIfTheApplicationSaysSoAndThePromptDoesNot() {
     LilyChatOptions closed = DEFAULTS.mutate().localOnly(true).build();
     OverflowChatModel model =
-        new OverflowChatModel(
-            refusing(BUSY), Overflow.builder(closed, cluster, "cluster").build());
+        new OverflowChatModel(refusing(BUSY), Overflow.builder(closed, cluster, "cluster").build());
     for (ChatOptions options :
         new ChatOptions[] {
           null,

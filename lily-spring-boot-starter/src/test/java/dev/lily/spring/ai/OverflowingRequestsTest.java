@@ -222,8 +222,7 @@ class OverflowingRequestsTest {
     ChatResponse broken =
         message(
             AssistantMessage.builder()
-                .toolCalls(
-                    List.of(new AssistantMessage.ToolCall("c1", "function", "look", "[1"))));
+                .toolCalls(List.of(new AssistantMessage.ToolCall("c1", "function", "look", "[1"))));
     assertThat(answer(broken)).hasSize(1);
     assertFailed(recorder.last(), "look");
   }
@@ -316,8 +315,7 @@ class OverflowingRequestsTest {
             tool -> {
               assertThat(tool.getToolDefinition().name()).isEqualTo("look");
               assertThat(tool.getToolDefinition().description()).isEqualTo("Looks");
-              assertThat(tool.getToolDefinition().inputSchema())
-                  .isEqualTo("{\"type\":\"object\"}");
+              assertThat(tool.getToolDefinition().inputSchema()).isEqualTo("{\"type\":\"object\"}");
             });
   }
 

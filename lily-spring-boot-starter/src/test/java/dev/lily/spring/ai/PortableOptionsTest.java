@@ -147,8 +147,7 @@ class PortableOptionsTest {
   @Test
   void keepsToolsAndSchemasFromModelsWithoutThem() {
     ChatOptions plain = ChatOptions.builder().model("plain").build();
-    LilyChatOptions tools =
-        asked().toolCallbacks(List.of(Tools.tool("a", "A tool", "{}"))).build();
+    LilyChatOptions tools = asked().toolCallbacks(List.of(Tools.tool("a", "A tool", "{}"))).build();
     assertThat(to(plain).of(tools)).isNull();
     assertThat(to(plain).of(asked().build()).getModel()).isEqualTo("plain");
     LilyChatOptions schema = asked().outputSchema("{\"type\":\"object\"}").build();

@@ -49,7 +49,8 @@ class LilyOverflowAutoConfigurationTest {
                   LilyOverflowAutoConfiguration.class,
                   LilyActuatorAutoConfiguration.class,
                   ChatClientAutoConfiguration.class))
-          .withBean(LilyEngine.class, Nano::engine, definition -> definition.setDestroyMethodName(""))
+          .withBean(
+              LilyEngine.class, Nano::engine, definition -> definition.setDestroyMethodName(""))
           .withPropertyValues("lily.model=" + Nano.DIRECTORY);
 
   private final ApplicationContextRunner off =
@@ -110,8 +111,7 @@ class LilyOverflowAutoConfigurationTest {
   @Test
   void asksPoliciesWithTheOptionsOfTheClient() {
     on.withBean(
-            OverflowPolicy.class,
-            () -> prompt -> prompt.getOptions() instanceof LilyChatOptions)
+            OverflowPolicy.class, () -> prompt -> prompt.getOptions() instanceof LilyChatOptions)
         .run(
             context -> {
               ask(context.getBean(ChatClient.Builder.class));
@@ -165,8 +165,7 @@ class LilyOverflowAutoConfigurationTest {
     on.withPropertyValues("spring.ai.model.chat=lily")
         .run(
             context ->
-                assertThat(context.getBean(ChatModel.class))
-                    .isInstanceOf(OverflowChatModel.class));
+                assertThat(context.getBean(ChatModel.class)).isInstanceOf(OverflowChatModel.class));
   }
 
   @Test
@@ -218,10 +217,10 @@ class LilyOverflowAutoConfigurationTest {
   void failsTheStartIfAnotherModelIsPrimaryAlready() {
     assertFails(
         on.withBean(
-            "first",
-            ChatModel.class,
-            () -> ScriptedChatModel.saying("first"),
-            definition -> definition.setPrimary(true))
+                "first",
+                ChatModel.class,
+                () -> ScriptedChatModel.saying("first"),
+                definition -> definition.setPrimary(true))
             .withPropertyValues("lily.overflow.model=cluster"),
         "lily.overflow.enabled",
         "first",

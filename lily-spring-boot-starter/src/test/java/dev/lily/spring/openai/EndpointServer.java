@@ -75,8 +75,7 @@ final class EndpointServer implements AutoCloseable {
   }
 
   static EndpointServer over(LilyEngine engine, OpenAiOptions options) {
-    return new EndpointServer(
-        engine.model().name(), engine::submit, options, RequestOverflow.NONE);
+    return new EndpointServer(engine.model().name(), engine::submit, options, RequestOverflow.NONE);
   }
 
   /** The scripted engine. */

@@ -98,8 +98,7 @@ class OverflowEndpointTest {
                 assertThat(chunk.path("model").stringValue()).isEqualTo(ScriptedChatModel.MODEL));
     assertThat(events.json())
         .extracting(
-            chunk ->
-                chunk.path("choices").path(0).path("delta").path("content").asString(""))
+            chunk -> chunk.path("choices").path(0).path("delta").path("content").asString(""))
         .contains("far ", "away");
     assertThat(events.json().getLast().path("usage").path("total_tokens").intValue()).isEqualTo(7);
   }
@@ -119,7 +118,10 @@ class OverflowEndpointTest {
     JsonNode answer =
         Json.read(
             EndpointServer.text(
-                refusing(BUSY).postTo("/v1/responses", "{\"input\":\"hi\"}").expectStatus().isOk()));
+                refusing(BUSY)
+                    .postTo("/v1/responses", "{\"input\":\"hi\"}")
+                    .expectStatus()
+                    .isOk()));
     assertThat(answer.path("model").stringValue()).isEqualTo(ScriptedChatModel.MODEL);
     assertThat(answer.path("output").toString()).contains("far away");
   }
@@ -139,11 +141,9 @@ class OverflowEndpointTest {
     ScriptedEngine engine = ScriptedEngine.playing(answer("here"), completed(FinishReason.STOP));
     EndpointServer server = serve(engine, cluster, prompt -> true);
     JsonNode answer =
-        Json.read(
-            EndpointServer.text(postLocalOnly(server, WHOLE, "true").expectStatus().isOk()));
+        Json.read(EndpointServer.text(postLocalOnly(server, WHOLE, "true").expectStatus().isOk()));
     assertThat(answer.path("model").stringValue()).isEqualTo(EndpointServer.MODEL);
-    assertThat(server.answer(WHOLE).path("model").stringValue())
-        .isEqualTo(ScriptedChatModel.MODEL);
+    assertThat(server.answer(WHOLE).path("model").stringValue()).isEqualTo(ScriptedChatModel.MODEL);
     assertThat(engine.requests).hasSize(1);
   }
 
@@ -165,8 +165,13 @@ class OverflowEndpointTest {
   @ParameterizedTest
   @ValueSource(
       strings = {
-        "'n':2", "'seed':1", "'min_p':0.1", "'logprobs':true", "'reasoning_effort':'none'",
-        "'response_format':{'type':'json_object'}", "'logit_bias':{'5':1}"
+        "'n':2",
+        "'seed':1",
+        "'min_p':0.1",
+        "'logprobs':true",
+        "'reasoning_effort':'none'",
+        "'response_format':{'type':'json_object'}",
+        "'logit_bias':{'5':1}"
       })
   void refusesWhatOnlyLilyCanDo(String field) {
     refusing(BUSY).post("{" + field + "," + HI + "}").expectStatus().isEqualTo(429);
@@ -184,8 +189,7 @@ class OverflowEndpointTest {
   void saysThatTheOtherModelFailed(String body) {
     ScriptedChatModel failing =
         ScriptedChatModel.streaming(Flux.error(new IllegalStateException("secret detail")));
-    WebTestClient.ResponseSpec response =
-        serve(ScriptedEngine.refusing(BUSY), failing).post(body);
+    WebTestClient.ResponseSpec response = serve(ScriptedEngine.refusing(BUSY), failing).post(body);
     response.expectStatus().isEqualTo(502);
     JsonNode error = EndpointTest.error(response);
     assertThat(error.path("code").stringValue()).isEqualTo("overflow_failed");

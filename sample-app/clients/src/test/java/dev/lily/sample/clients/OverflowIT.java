@@ -160,8 +160,7 @@ class OverflowIT {
   private void fill() {
     context.getBean(LilyChatModel.class).stream(
             new Prompt(
-                Questions.STORY,
-                LilyChatOptions.builder().thinking(false).minTokens(400).build()))
+                Questions.STORY, LilyChatOptions.builder().thinking(false).minTokens(400).build()))
         .subscribe(occupant);
     await().until(() -> engine().stats().running() == 1);
   }
@@ -206,8 +205,7 @@ class OverflowIT {
   }
 
   private static Prompt localOnly(String question) {
-    return new Prompt(
-        question, LilyChatOptions.builder().thinking(false).localOnly(true).build());
+    return new Prompt(question, LilyChatOptions.builder().thinking(false).localOnly(true).build());
   }
 
   @Test
@@ -260,8 +258,7 @@ class OverflowIT {
   @Test
   void saysInTheOtherModelsWordsWhatTheApplicationCanTranslate() {
     fill();
-    Prompt prompt =
-        new Prompt(Questions.DAY, LilyChatOptions.builder().thinking(true).build());
+    Prompt prompt = new Prompt(Questions.DAY, LilyChatOptions.builder().thinking(true).build());
     ChatResponse response = model().call(prompt);
     assertAnsweredBySecond(response, "queue-full");
     assertThat(response.getResult().getOutput().getText()).isEqualTo(Questions.DAY_ANSWER);
