@@ -291,6 +291,22 @@ class OverflowIT {
     assertThat(left()).isGreaterThanOrEqualTo(left + 2);
   }
 
+  record Sum(int sum) {}
+
+  @Test
+  void takesASchemaAlong() {
+    fill();
+    Sum sum =
+        context
+            .getBean(ChatClient.Builder.class)
+            .build()
+            .prompt(Questions.SUM)
+            .call()
+            .entity(Sum.class, spec -> spec.useProviderStructuredOutput());
+    assertThat(sum).isNotNull();
+    assertLeft(1, "queue-full");
+  }
+
   private static ChatCompletionCreateParams.Builder ask() {
     return ChatCompletionCreateParams.builder()
         .model(SampleServer.MODEL)
@@ -323,6 +339,24 @@ class OverflowIT {
                     .build());
     assertThat(response.output().toString()).contains(Questions.SUM_ANSWER);
     assertLeft(3, "queue-full");
+  }
+
+  @Test
+  void returnsToolCallsOfTheSecondInstanceToTheEndpointsClient() {
+    fill();
+    ChatCompletionCreateParams.Builder weather =
+        ChatCompletionCreateParams.builder()
+            .model(SampleServer.MODEL)
+            .addSystemMessage(Weather.SYSTEM)
+            .addUserMessage(Weather.QUESTION)
+            .addTool(OpenAiJavaIT.TOOL);
+    ChatCompletion answer = endpoint.chat().completions().create(weather.build());
+    assertThat(answer.choices().getFirst().finishReason())
+        .isEqualTo(ChatCompletion.Choice.FinishReason.TOOL_CALLS);
+    assertThat(answer.choices().getFirst().message().toolCalls().orElseThrow())
+        .extracting(call -> call.asFunction().function().arguments())
+        .anyMatch(arguments -> arguments.contains("Rome"));
+    assertLeft(1, "queue-full");
   }
 
   @Test
