@@ -27,6 +27,7 @@ public final class LilyChatOptions extends DefaultToolCallingChatOptions
   private final @Nullable Boolean thinking;
   private final @Nullable Boolean preserveThinking;
   private final @Nullable Duration timeout;
+  private final @Nullable Boolean localOnly;
   private final @Nullable String outputSchema;
 
   private LilyChatOptions(ToolCallingChatOptions portable, Builder builder) {
@@ -51,6 +52,7 @@ public final class LilyChatOptions extends DefaultToolCallingChatOptions
     thinking = builder.thinking;
     preserveThinking = builder.preserveThinking;
     timeout = builder.timeout;
+    localOnly = builder.localOnly;
     outputSchema = builder.outputSchema;
   }
 
@@ -123,7 +125,12 @@ public final class LilyChatOptions extends DefaultToolCallingChatOptions
     return timeout;
   }
 
-  /** A JSON schema for the answer. Carried, but {@link LilyChatModel} refuses it for now. */
+  /** Whether only this process may answer, whatever {@link Overflow} would do. */
+  public @Nullable Boolean getLocalOnly() {
+    return localOnly;
+  }
+
+  /** A JSON schema that the answer follows. */
   @Override
   public @Nullable String getOutputSchema() {
     return outputSchema;
@@ -152,6 +159,7 @@ public final class LilyChatOptions extends DefaultToolCallingChatOptions
         .thinking(thinking)
         .preserveThinking(preserveThinking)
         .timeout(timeout)
+        .localOnly(localOnly)
         .outputSchema(outputSchema);
   }
 
@@ -169,6 +177,7 @@ public final class LilyChatOptions extends DefaultToolCallingChatOptions
         && Objects.equals(thinking, that.thinking)
         && Objects.equals(preserveThinking, that.preserveThinking)
         && Objects.equals(timeout, that.timeout)
+        && Objects.equals(localOnly, that.localOnly)
         && Objects.equals(outputSchema, that.outputSchema);
   }
 
@@ -186,6 +195,7 @@ public final class LilyChatOptions extends DefaultToolCallingChatOptions
         thinking,
         preserveThinking,
         timeout,
+        localOnly,
         outputSchema);
   }
 
@@ -207,6 +217,7 @@ public final class LilyChatOptions extends DefaultToolCallingChatOptions
     private @Nullable Boolean thinking;
     private @Nullable Boolean preserveThinking;
     private @Nullable Duration timeout;
+    private @Nullable Boolean localOnly;
     private @Nullable String outputSchema;
 
     private Builder() {}
@@ -261,6 +272,11 @@ public final class LilyChatOptions extends DefaultToolCallingChatOptions
       return this;
     }
 
+    public Builder localOnly(@Nullable Boolean value) {
+      localOnly = value;
+      return this;
+    }
+
     @Override
     public Builder outputSchema(@Nullable String value) {
       outputSchema = value;
@@ -282,6 +298,7 @@ public final class LilyChatOptions extends DefaultToolCallingChatOptions
         thinking = that.thinking != null ? that.thinking : thinking;
         preserveThinking = that.preserveThinking != null ? that.preserveThinking : preserveThinking;
         timeout = that.timeout != null ? that.timeout : timeout;
+        localOnly = that.localOnly != null ? that.localOnly : localOnly;
         outputSchema = that.outputSchema != null ? that.outputSchema : outputSchema;
       }
       return this;

@@ -2,10 +2,12 @@ package dev.lily.spring.autoconfigure;
 
 import dev.lily.engine.LilyEngine;
 import dev.lily.spring.AnswerRecorder;
+import dev.lily.spring.OverflowRecorder;
 import dev.lily.spring.actuate.LilyEndpoint;
 import dev.lily.spring.actuate.LilyHealthIndicator;
 import dev.lily.spring.actuate.LilyMeterBinder;
 import dev.lily.spring.actuate.MeteredAnswerRecorder;
+import dev.lily.spring.actuate.MeteredOverflowRecorder;
 import io.micrometer.core.instrument.MeterRegistry;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.actuate.autoconfigure.endpoint.condition.ConditionalOnAvailableEndpoint;
@@ -66,6 +68,12 @@ public final class LilyActuatorAutoConfiguration {
     @ConditionalOnMissingBean(AnswerRecorder.class)
     MeteredAnswerRecorder lilyAnswerRecorder(MeterRegistry registry) {
       return new MeteredAnswerRecorder(registry);
+    }
+
+    @Bean
+    @ConditionalOnMissingBean(OverflowRecorder.class)
+    MeteredOverflowRecorder lilyOverflowRecorder(MeterRegistry registry) {
+      return new MeteredOverflowRecorder(registry);
     }
   }
 

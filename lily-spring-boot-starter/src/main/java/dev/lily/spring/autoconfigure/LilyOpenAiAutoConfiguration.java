@@ -2,6 +2,7 @@ package dev.lily.spring.autoconfigure;
 
 import dev.lily.engine.LilyEngine;
 import dev.lily.spring.AnswerRecorder;
+import dev.lily.spring.RequestOverflow;
 import dev.lily.spring.openai.OpenAiEndpoint;
 import dev.lily.spring.openai.OpenAiOptions;
 import java.net.InetAddress;
@@ -52,8 +53,15 @@ public final class LilyOpenAiAutoConfiguration {
   @Bean
   @ConditionalOnMissingBean(name = "lilyOpenAiRoutes")
   RouterFunction<ServerResponse> lilyOpenAiRoutes(
-      LilyEngine engine, OpenAiOptions options, ObjectProvider<AnswerRecorder> recorder) {
-    return OpenAiEndpoint.routes(engine, options, recorder.getIfUnique(() -> AnswerRecorder.NONE));
+      LilyEngine engine,
+      OpenAiOptions options,
+      ObjectProvider<AnswerRecorder> recorder,
+      ObjectProvider<RequestOverflow> overflow) {
+    return OpenAiEndpoint.routes(
+        engine,
+        options,
+        recorder.getIfUnique(() -> AnswerRecorder.NONE),
+        overflow.getIfUnique(() -> RequestOverflow.NONE));
   }
 
   @Bean

@@ -1,6 +1,5 @@
 package dev.lily.spring.openai;
 
-import dev.lily.spring.AnswerRecorder;
 import java.time.Duration;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -21,21 +20,15 @@ final class AnswerHandler {
   private static final Logger log = LoggerFactory.getLogger(AnswerHandler.class);
 
   private final Operation operation;
-  private final GenerationSubmitter engine;
-  private final AnswerRecorder recorder;
+  private final AnswerSource source;
   private final Scheduler scheduler;
   private final BodyReader bodies;
   private final Duration heartbeat;
 
   AnswerHandler(
-      Operation operation,
-      GenerationSubmitter engine,
-      OpenAiOptions options,
-      AnswerRecorder recorder,
-      Scheduler scheduler) {
+      Operation operation, AnswerSource source, OpenAiOptions options, Scheduler scheduler) {
     this.operation = operation;
-    this.engine = engine;
-    this.recorder = recorder;
+    this.source = source;
     this.scheduler = scheduler;
     bodies = new BodyReader(options.maxRequestBytes(), options.requestTimeout());
     heartbeat = options.heartbeat();
@@ -48,12 +41,13 @@ final class AnswerHandler {
         .map(body -> operation.read(WireJson.read(body)))
         .flatMap(
             asked ->
-                RunningCompletion.start(engine, asked.choices(), recorder)
+                source
+                    .start(asked.choices(), LocalOnly.isAsked(request))
                     .flatMap(
                         running ->
                             asked.stream()
                                 ? stream(request, asked, running)
-                                : whole(asked.format(), running))
+                                : whole(asked.format().apply(running.model()), running))
                     .onErrorMap(asked.failures()));
   }
 
@@ -80,7 +74,7 @@ final class AnswerHandler {
   }
 
   private Flux<byte[]> frames(ServerRequest request, AskedAnswer asked, RunningCompletion running) {
-    AnswerFormat format = asked.format();
+    AnswerFormat format = asked.format().apply(running.model());
     Flux<byte[]> answer =
         running
             .events()

@@ -93,6 +93,11 @@ record ApiError(
         Map.of("Retry-After", Long.toString(retryAfter.toSeconds())));
   }
 
+  static ApiError badGateway(String message) {
+    return new ApiError(
+        HttpStatus.BAD_GATEWAY, message, SERVER_ERROR, null, "overflow_failed", Map.of());
+  }
+
   static ApiError internal() {
     return new ApiError(
         HttpStatus.INTERNAL_SERVER_ERROR,

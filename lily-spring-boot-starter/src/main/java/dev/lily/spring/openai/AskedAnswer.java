@@ -2,6 +2,7 @@ package dev.lily.spring.openai;
 
 import dev.lily.engine.generation.GenerationRequest;
 import java.util.List;
+import java.util.function.Function;
 import java.util.function.UnaryOperator;
 
 /**
@@ -9,13 +10,13 @@ import java.util.function.UnaryOperator;
  *
  * @param choices one request per choice, at least one
  * @param stream whether the answer is sent piece by piece
- * @param format writes the answer
+ * @param format writes the answer of the model with this name
  * @param failures turns what the engine refuses into the words of the operation
  */
 record AskedAnswer(
     List<GenerationRequest> choices,
     boolean stream,
-    AnswerFormat format,
+    Function<String, AnswerFormat> format,
     UnaryOperator<Throwable> failures) {
   AskedAnswer {
     choices = List.copyOf(choices);

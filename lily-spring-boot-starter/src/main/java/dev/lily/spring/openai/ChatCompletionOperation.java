@@ -16,13 +16,13 @@ final class ChatCompletionOperation implements Operation {
   @Override
   public AskedAnswer read(JsonNode body) {
     CompletionRequest asked = requests.map(body);
+    AnswerIdentity identity = identities.next("chatcmpl-", asked.logprobs());
     return new AskedAnswer(
         asked.choices(),
         asked.stream(),
-        new ChatCompletionFormat(
-            identities.next("chatcmpl-", asked.logprobs()),
-            asked.choices().size(),
-            asked.includeUsage()),
+        model ->
+            new ChatCompletionFormat(
+                identity.by(model), asked.choices().size(), asked.includeUsage()),
         UnaryOperator.identity());
   }
 }

@@ -7,6 +7,7 @@ import dev.lily.engine.generation.EngineBusyException;
 import dev.lily.engine.generation.EngineClosedException;
 import dev.lily.engine.generation.InvalidRequestException;
 import dev.lily.engine.sampling.InvalidSamplingException;
+import dev.lily.spring.OverflowFailedException;
 import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.RejectedExecutionException;
@@ -60,6 +61,8 @@ final class ErrorMapper {
               "The answer was not finished in the time that this server allows.",
               "timeout",
               RETRY_AFTER_DEADLINE);
+      case OverflowFailedException _ ->
+          ApiError.badGateway("The model that answers for this server did not. Try again.");
       case ResponseStatusException e when e.getStatusCode().is4xxClientError() ->
           ApiError.invalidBody("The request cannot be read.");
       default -> ApiError.internal();
@@ -95,8 +98,9 @@ final class ErrorMapper {
     return ApiError.invalidValue(name, message);
   }
 
-  /** Whether the failure is the server's own fault, so that the log needs all of it. */
+  /** Whether the failure is none of the client's doing, so that the log needs all of it. */
   static boolean isInternal(ApiError error) {
-    return error.status() == HttpStatus.INTERNAL_SERVER_ERROR;
+    return error.status() == HttpStatus.INTERNAL_SERVER_ERROR
+        || error.status() == HttpStatus.BAD_GATEWAY;
   }
 }

@@ -4,6 +4,7 @@ import static org.springframework.web.reactive.function.server.RequestPredicates
 
 import dev.lily.engine.LilyEngine;
 import dev.lily.spring.AnswerRecorder;
+import dev.lily.spring.RequestOverflow;
 import java.time.InstantSource;
 import java.util.function.Function;
 import org.slf4j.Logger;
@@ -40,14 +41,15 @@ public final class OpenAiEndpoint {
    * The routes over an engine, which they do not own.
    *
    * @param recorder takes usage and timings of each choice
+   * @param overflow lets another model answer what the engine does not take
    */
   public static RouterFunction<ServerResponse> routes(
-      LilyEngine engine, OpenAiOptions options, AnswerRecorder recorder) {
+      LilyEngine engine, OpenAiOptions options, AnswerRecorder recorder, RequestOverflow overflow) {
+    String name = engine.model().name();
     return routes(
-        new ServedModel(engine.model().name(), engine.model().contextLength(), engine.tokenizer()),
-        engine::submit,
+        new ServedModel(name, engine.model().contextLength(), engine.tokenizer()),
+        new AnswerSource(name, engine::submit, recorder, overflow),
         options,
-        recorder,
         Schedulers.boundedElastic(),
         InstantSource.system());
   }
@@ -62,14 +64,13 @@ public final class OpenAiEndpoint {
 
   static RouterFunction<ServerResponse> routes(
       ServedModel model,
-      GenerationSubmitter engine,
+      AnswerSource source,
       OpenAiOptions options,
-      AnswerRecorder recorder,
       Scheduler scheduler,
       InstantSource clock) {
     AnswerIdentities identities = new AnswerIdentities(model.name(), clock);
     Function<Operation, HandlerFunction<ServerResponse>> answering =
-        operation -> new AnswerHandler(operation, engine, options, recorder, scheduler)::handle;
+        operation -> new AnswerHandler(operation, source, options, scheduler)::handle;
     ModelsHandler models =
         new ModelsHandler(model.name(), options, clock.instant().getEpochSecond());
     TokensHandler tokens = new TokensHandler(model, options, scheduler);

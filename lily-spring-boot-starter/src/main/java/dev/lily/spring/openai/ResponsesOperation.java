@@ -16,10 +16,11 @@ final class ResponsesOperation implements Operation {
   @Override
   public AskedAnswer read(JsonNode body) {
     ResponsesRequest asked = requests.map(body);
+    AnswerIdentity identity = identities.next("resp_", false);
     return new AskedAnswer(
         List.of(asked.request()),
         asked.stream(),
-        new ResponsesFormat(identities.next("resp_", false), asked),
+        model -> new ResponsesFormat(identity.by(model), asked),
         asked.input()::inWordsOfTheOperation);
   }
 }

@@ -22,6 +22,7 @@ import reactor.core.publisher.Sinks;
 final class RunningCompletion {
   static final int BUFFERED_EVENTS = 32;
 
+  private final String model;
   private final AnswerRecorder recorder;
   private final List<GenerationHandle> handles = new CopyOnWriteArrayList<>();
   private final EventBuffer<ChoiceEvent> buffer;
@@ -35,7 +36,8 @@ final class RunningCompletion {
   private int running;
   private boolean ended;
 
-  private RunningCompletion(int choices, AnswerRecorder recorder) {
+  private RunningCompletion(String model, int choices, AnswerRecorder recorder) {
+    this.model = model;
     this.recorder = recorder;
     running = choices;
     buffer = new EventBuffer<>(BUFFERED_EVENTS * choices, this::wake);
@@ -46,12 +48,17 @@ final class RunningCompletion {
   /**
    * Submits all choices on the subscriber's thread, which must be allowed to compute. Either all
    * are taken in or the result is an error; cancelling at any time cancels them.
+   *
+   * @param model name of the model that answers
    */
   static Mono<RunningCompletion> start(
-      GenerationSubmitter engine, List<GenerationRequest> choices, AnswerRecorder recorder) {
+      String model,
+      GenerationSubmitter engine,
+      List<GenerationRequest> choices,
+      AnswerRecorder recorder) {
     return Mono.create(
         sink -> {
-          RunningCompletion completion = new RunningCompletion(choices.size(), recorder);
+          RunningCompletion completion = new RunningCompletion(model, choices.size(), recorder);
           sink.onCancel(completion::cancel);
           try {
             completion.submit(engine, choices);
@@ -71,6 +78,11 @@ final class RunningCompletion {
     if (cancelled) {
       cancel();
     }
+  }
+
+  /** Name of the model that answers. */
+  String model() {
+    return model;
   }
 
   /** Stops all choices within one step. */

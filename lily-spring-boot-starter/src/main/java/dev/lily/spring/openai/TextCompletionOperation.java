@@ -21,7 +21,7 @@ final class TextCompletionOperation implements Operation {
     return new AskedAnswer(
         asked.choices(),
         asked.stream(),
-        new TextCompletionFormat(identity, asked),
+        model -> new TextCompletionFormat(identity.by(model), asked),
         TextCompletionOperation::inWordsOfTheOperation);
   }
 

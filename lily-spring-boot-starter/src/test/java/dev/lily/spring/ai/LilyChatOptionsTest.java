@@ -91,7 +91,7 @@ class LilyChatOptionsTest
 
   @Test
   void hasTheFieldsThatTheReflectionTestsWalk() {
-    assertThat(fields()).hasSize(21).contains("temperature", "toolContext", "minP", "outputSchema");
+    assertThat(fields()).hasSize(22).contains("temperature", "toolContext", "minP", "outputSchema");
   }
 
   @ParameterizedTest

@@ -5,6 +5,7 @@ import dev.lily.engine.generation.Timings;
 import dev.lily.engine.generation.Usage;
 import dev.lily.engine.tokenizer.Tokenizer;
 import dev.lily.spring.Nano;
+import dev.lily.spring.RequestOverflow;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.Socket;
@@ -40,15 +41,19 @@ final class EndpointServer implements AutoCloseable {
   private final DisposableServer server;
   private final GenerationSubmitter engine;
 
-  private EndpointServer(String model, GenerationSubmitter engine, OpenAiOptions options) {
+  private EndpointServer(
+      String model, GenerationSubmitter engine, OpenAiOptions options, RequestOverflow overflow) {
     this.engine = engine;
     HttpHandler handler =
         RouterFunctions.toHttpHandler(
             OpenAiEndpoint.routes(
                 new ServedModel(model, CONTEXT_LENGTH, TOKENIZER),
-                engine,
+                new AnswerSource(
+                    model,
+                    engine,
+                    (usage, timings) -> recorded.add(new Recorded(usage, timings)),
+                    overflow),
                 options,
-                (usage, timings) -> recorded.add(new Recorded(usage, timings)),
                 scheduler,
                 () -> Instant.ofEpochSecond(CREATED)),
             HandlerStrategies.builder().webFilter(OpenAiEndpoint.originFilter(options)).build());
@@ -61,11 +66,16 @@ final class EndpointServer implements AutoCloseable {
   }
 
   static EndpointServer over(ScriptedEngine engine, OpenAiOptions options) {
-    return new EndpointServer(MODEL, engine, options);
+    return over(engine, options, RequestOverflow.NONE);
+  }
+
+  static EndpointServer over(
+      ScriptedEngine engine, OpenAiOptions options, RequestOverflow overflow) {
+    return new EndpointServer(MODEL, engine, options, overflow);
   }
 
   static EndpointServer over(LilyEngine engine, OpenAiOptions options) {
-    return new EndpointServer(engine.model().name(), engine::submit, options);
+    return new EndpointServer(engine.model().name(), engine::submit, options, RequestOverflow.NONE);
   }
 
   /** The scripted engine. */

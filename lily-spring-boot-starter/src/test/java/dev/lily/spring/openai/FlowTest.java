@@ -53,7 +53,7 @@ class FlowTest {
     for (int i = 0; i < choices; i++) {
       requests.add(GenerationRequest.of("hi"));
     }
-    return RunningCompletion.start(engine, requests, AnswerRecorder.NONE);
+    return RunningCompletion.start("nano", engine, requests, AnswerRecorder.NONE);
   }
 
   @Test

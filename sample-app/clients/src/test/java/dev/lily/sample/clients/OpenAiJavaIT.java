@@ -45,7 +45,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @ExtendWith(SampleServer.Provider.class)
 class OpenAiJavaIT {
 
-  private static final ChatCompletionFunctionTool TOOL =
+  static final ChatCompletionFunctionTool TOOL =
       ChatCompletionFunctionTool.builder()
           .function(
               FunctionDefinition.builder()

@@ -131,6 +131,10 @@ final class SampleServer implements AutoCloseable {
     await("the engine begins").atMost(PATIENCE).until(() -> active() == 1);
   }
 
+  double completed() {
+    return metric("lily.requests?tag=outcome:completed");
+  }
+
   private double cancelled() {
     return metric("lily.requests?tag=outcome:cancelled");
   }

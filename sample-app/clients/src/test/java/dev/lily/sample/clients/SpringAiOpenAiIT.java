@@ -67,6 +67,8 @@ class SpringAiOpenAiIT {
                     SampleServer.KEY,
                     "spring.ai.openai.chat.model",
                     SampleServer.MODEL,
+                    "spring.ai.model.chat",
+                    "openai",
                     "spring.main.banner-mode",
                     "off"))
             .run();
