@@ -29,7 +29,8 @@ import reactor.core.scheduler.Schedulers;
  * <p><b>Options.</b> A prompt without options uses this model's; {@link LilyChatOptions} are used
  * alone, and what they leave unsaid falls to the engine's defaults; any other {@link ChatOptions}
  * are laid over this model's. A model name other than the loaded one, media and an output schema
- * are refused with an {@link dev.lily.engine.generation.InvalidRequestException}.
+ * that cannot be enforced are refused with an {@link
+ * dev.lily.engine.generation.InvalidRequestException}.
  *
  * <p><b>Answers.</b> Reasoning is in the message metadata under {@code reasoningContent}, whole so
  * far in each chunk of a stream, and never in the text. Tool calls are returned, not executed; in a

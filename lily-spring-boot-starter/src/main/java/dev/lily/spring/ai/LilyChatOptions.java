@@ -123,7 +123,7 @@ public final class LilyChatOptions extends DefaultToolCallingChatOptions
     return timeout;
   }
 
-  /** A JSON schema for the answer. Carried, but {@link LilyChatModel} refuses it for now. */
+  /** A JSON schema that the answer follows; one that Lily cannot enforce is refused. */
   @Override
   public @Nullable String getOutputSchema() {
     return outputSchema;
