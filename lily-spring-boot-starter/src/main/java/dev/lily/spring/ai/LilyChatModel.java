@@ -7,6 +7,7 @@ import io.micrometer.observation.Observation;
 import io.micrometer.observation.ObservationRegistry;
 import io.micrometer.observation.contextpropagation.ObservationThreadLocalAccessor;
 import java.util.UUID;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 import org.springframework.ai.chat.model.ChatModel;
@@ -169,8 +170,10 @@ public class LilyChatModel implements ChatModel {
     return options.getModel() == null ? options.mutate().model(modelName).build() : options;
   }
 
+  /** No secret: drawing one would read from the system, and this may be an event loop. */
   private static String newId() {
-    return "lily-" + UUID.randomUUID();
+    ThreadLocalRandom random = ThreadLocalRandom.current();
+    return "lily-" + new UUID(random.nextLong(), random.nextLong());
   }
 
   private static ChatModelObservationContext context(Prompt prompt, boolean streaming) {
