@@ -7,6 +7,7 @@ import io.micrometer.observation.Observation;
 import io.micrometer.observation.ObservationRegistry;
 import io.micrometer.observation.contextpropagation.ObservationThreadLocalAccessor;
 import java.util.UUID;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 import org.springframework.ai.chat.model.ChatModel;
@@ -29,7 +30,7 @@ import reactor.core.scheduler.Schedulers;
  * <p><b>Options.</b> A prompt without options uses this model's; {@link LilyChatOptions} are used
  * alone, and what they leave unsaid falls to the engine's defaults; any other {@link ChatOptions}
  * are laid over this model's. A model name other than the loaded one, media and an output schema
- * outside the supported subset are refused with an {@link
+ * that cannot be enforced are refused with an {@link
  * dev.lily.engine.generation.InvalidRequestException}.
  *
  * <p><b>Answers.</b> Reasoning is in the message metadata under {@code reasoningContent}, whole so
@@ -169,8 +170,10 @@ public class LilyChatModel implements ChatModel {
     return options.getModel() == null ? options.mutate().model(modelName).build() : options;
   }
 
+  /** No secret: drawing one would read from the system, and this may be an event loop. */
   private static String newId() {
-    return "lily-" + UUID.randomUUID();
+    ThreadLocalRandom random = ThreadLocalRandom.current();
+    return "lily-" + new UUID(random.nextLong(), random.nextLong());
   }
 
   private static ChatModelObservationContext context(Prompt prompt, boolean streaming) {

@@ -130,7 +130,7 @@ public final class LilyChatOptions extends DefaultToolCallingChatOptions
     return localOnly;
   }
 
-  /** A JSON schema that the answer follows. */
+  /** A JSON schema that the answer follows; one that Lily cannot enforce is refused. */
   @Override
   public @Nullable String getOutputSchema() {
     return outputSchema;

@@ -1,24 +1,20 @@
 package dev.lily.spring.autoconfigure;
 
 import dev.lily.engine.LilyEngine;
-import dev.lily.spring.ai.LilyChatModel;
-import org.springframework.ai.model.SpringAIModelProperties;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
-import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Conditional;
 
 /**
  * Opens the model of {@code lily.model} while the context starts, so that a wrong setting ends the
- * start. Off if {@code spring.ai.model.chat} names another provider or {@code none}.
+ * start. Off if nothing needs it: {@code spring.ai.model.chat} names another provider or {@code
+ * none}, and the OpenAI endpoint is off.
  */
 @AutoConfiguration
-@ConditionalOnProperty(
-    name = SpringAIModelProperties.CHAT_MODEL,
-    havingValue = LilyChatModel.PROVIDER,
-    matchIfMissing = true)
+@Conditional(EngineNeededCondition.class)
 @EnableConfigurationProperties(LilyProperties.class)
 public final class LilyEngineAutoConfiguration {
 

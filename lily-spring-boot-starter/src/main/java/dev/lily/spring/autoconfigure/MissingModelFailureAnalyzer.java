@@ -15,7 +15,7 @@ final class MissingModelFailureAnalyzer extends AbstractFailureAnalyzer<MissingM
         safetensors files), for example
             lily.model=~/models/Qwen3.6-35B-A3B-4bit
         If this application should not use Lily, set spring.ai.model.chat to another provider \
-        or to none.\
+        or to none, and leave lily.openai.enabled out.\
         """,
         cause);
   }

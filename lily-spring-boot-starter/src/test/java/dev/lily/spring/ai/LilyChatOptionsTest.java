@@ -1,6 +1,7 @@
 package dev.lily.spring.ai;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.InstanceOfAssertFactories.LIST;
 
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
@@ -9,10 +10,18 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.springframework.ai.chat.client.ChatClient;
+import org.springframework.ai.chat.messages.AssistantMessage;
+import org.springframework.ai.chat.model.ChatModel;
+import org.springframework.ai.chat.model.ChatResponse;
+import org.springframework.ai.chat.model.Generation;
 import org.springframework.ai.chat.prompt.ChatOptions;
+import org.springframework.ai.chat.prompt.Prompt;
 import org.springframework.ai.model.tool.StructuredOutputChatOptions;
 import org.springframework.ai.model.tool.ToolCallingChatOptions;
 import org.springframework.ai.test.options.AbstractChatOptionsTests;
@@ -201,5 +210,81 @@ class LilyChatOptionsTest
   void carriesTheSchemaOfForeignOptions() {
     ChatOptions foreign = StructuredOutputChatOptions.builder().outputSchema("{}").build();
     assertThat(LilyChatOptions.resolve(foreign, DEFAULTS).getOutputSchema()).isEqualTo("{}");
+  }
+
+  /** What a model with these defaults is asked by a ChatClient whose request says that. */
+  private static LilyChatOptions asked(LilyChatOptions defaults, LilyChatOptions.Builder said) {
+    AtomicReference<ChatOptions> asked = new AtomicReference<>();
+    ChatModel model =
+        new ChatModel() {
+          @Override
+          public ChatResponse call(Prompt prompt) {
+            asked.set(prompt.getOptions());
+            return new ChatResponse(List.of(new Generation(new AssistantMessage("done"))));
+          }
+
+          @Override
+          public ChatOptions getOptions() {
+            return defaults;
+          }
+        };
+    ChatClient.create(model).prompt("x").options(said).call().content();
+    return (LilyChatOptions) asked.get();
+  }
+
+  @ParameterizedTest
+  @MethodSource("fields")
+  void keepsADefaultThatARequestOfAChatClientLeavesUnsaid(String field)
+      throws ReflectiveOperationException {
+    LilyChatOptions defaults = with(field, sample(field, 1)).build();
+    assertThat(asked(defaults, LilyChatOptions.builder())).isEqualTo(defaults);
+  }
+
+  @ParameterizedTest
+  @MethodSource("fields")
+  void takesWhatARequestOfAChatClientSaysOverTheDefault(String field)
+      throws ReflectiveOperationException {
+    LilyChatOptions defaults = with(field, sample(field, 2)).build();
+    LilyChatOptions asked = asked(defaults, with(field, sample(field, 1)));
+    if (sample(field, 1) instanceof List<?> list) { // Spring AI adds lists up.
+      assertThat(get(asked, field))
+          .asInstanceOf(LIST)
+          .hasSize(2)
+          .startsWith(((List<?>) sample(field, 2)).toArray())
+          .endsWith(list.toArray());
+    } else {
+      assertThat(get(asked, field)).isEqualTo(sample(field, 1));
+    }
+  }
+
+  static List<String> portableFields() {
+    return fields().stream()
+        .filter(
+            field ->
+                Stream.of(ToolCallingChatOptions.Builder.class.getMethods())
+                    .anyMatch(method -> method.getName().equals(field)))
+        .toList();
+  }
+
+  @ParameterizedTest
+  @MethodSource("portableFields")
+  void takesEachPortableFieldOfForeignOptionsOverTheDefaults(String field)
+      throws ReflectiveOperationException {
+    ToolCallingChatOptions.Builder<?> foreign = ToolCallingChatOptions.builder();
+    for (Method setter : ToolCallingChatOptions.Builder.class.getMethods()) {
+      if (setter.getName().equals(field)
+          && setter.getParameterCount() == 1
+          && setter.getParameterTypes()[0].isInstance(sample(field, 1))) {
+        setter.invoke(foreign, sample(field, 1));
+      }
+    }
+    LilyChatOptions.Builder expected = DEFAULTS.mutate();
+    setter(field).invoke(expected, sample(field, 1));
+    assertThat(LilyChatOptions.resolve(foreign.build(), DEFAULTS)).isEqualTo(expected.build());
+  }
+
+  @Test
+  void hasTenPortableFields() {
+    assertThat(portableFields()).hasSize(10);
   }
 }

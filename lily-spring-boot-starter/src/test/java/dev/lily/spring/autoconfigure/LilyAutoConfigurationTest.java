@@ -14,19 +14,25 @@ import dev.lily.spring.ai.LilyChatOptions;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.observation.tck.TestObservationRegistry;
 import io.micrometer.observation.tck.TestObservationRegistryAssert;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.ai.chat.client.ChatClient;
+import org.springframework.ai.chat.messages.AssistantMessage;
 import org.springframework.ai.chat.model.ChatModel;
 import org.springframework.ai.chat.model.ChatResponse;
+import org.springframework.ai.chat.model.Generation;
 import org.springframework.ai.chat.observation.DefaultChatModelObservationConvention;
 import org.springframework.ai.chat.prompt.Prompt;
 import org.springframework.ai.model.chat.client.autoconfigure.ChatClientAutoConfiguration;
 import org.springframework.ai.model.tool.autoconfigure.ToolCallingAutoConfiguration;
 import org.springframework.beans.factory.BeanCreationException;
+import org.springframework.beans.factory.NoUniqueBeanDefinitionException;
+import org.springframework.beans.factory.UnsatisfiedDependencyException;
+import org.springframework.beans.factory.config.BeanDefinitionCustomizer;
 import org.springframework.boot.actuate.endpoint.annotation.Endpoint;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.health.contributor.HealthIndicator;
@@ -80,6 +86,13 @@ class LilyAutoConfigurationTest {
               assertThat(context).doesNotHaveBean(ChatModel.class);
               assertThat(context).doesNotHaveBean("lilyHealthIndicator");
             });
+  }
+
+  @Test
+  void opensNoModelForAnEndpointThatThisKindOfApplicationDoesNotServe() {
+    withoutModel
+        .withPropertyValues("spring.ai.model.chat=none", "lily.openai.enabled=true")
+        .run(context -> assertThat(context).hasNotFailed().doesNotHaveBean(LilyEngine.class));
   }
 
   @Test
@@ -161,13 +174,78 @@ class LilyAutoConfigurationTest {
     runner
         .withBean(LilyChatModel.class, () -> mine)
         .run(context -> assertThat(context).getBean(LilyChatModel.class).isSameAs(mine));
-    ChatModel other = prompt -> new ChatResponse(java.util.List.of());
+    ChatModel other = prompt -> new ChatResponse(List.of());
     runner
         .withBean("other", ChatModel.class, () -> other)
         .run(
             context ->
                 assertThat(context.getBeansOfType(ChatModel.class))
                     .containsOnlyKeys("other", "lilyChatModel"));
+  }
+
+  private static final ChatModel OTHER =
+      prompt -> new ChatResponse(List.of(new Generation(new AssistantMessage("the other"))));
+
+  private ApplicationContextRunner beside(BeanDefinitionCustomizer... customizers) {
+    return runner
+        .withConfiguration(
+            AutoConfigurations.of(
+                ToolCallingAutoConfiguration.class, ChatClientAutoConfiguration.class))
+        .withBean("other", ChatModel.class, () -> OTHER, customizers);
+  }
+
+  @Test
+  void answersBesideAnotherProviderWithAClientEach() {
+    beside()
+        .run(
+            context -> {
+              ChatClient lily = ChatClient.create(context.getBean(LilyChatModel.class));
+              ChatClient other = ChatClient.create(context.getBean("other", ChatModel.class));
+              assertThat(lily.prompt("What is 60 - 16?").call().content())
+                  .isEqualTo("60 - 16 = 44");
+              assertThat(other.prompt("What is 60 - 16?").call().content()).isEqualTo("the other");
+              assertThatExceptionOfType(UnsatisfiedDependencyException.class)
+                  .isThrownBy(() -> context.getBean(ChatClient.Builder.class))
+                  .withMessageContaining("lilyChatModel")
+                  .withMessageContaining("other");
+            });
+  }
+
+  @Test
+  void leavesTheClientBuilderToThePrimaryModel() {
+    beside(definition -> definition.setPrimary(true))
+        .run(
+            context ->
+                assertThat(
+                        context
+                            .getBean(ChatClient.Builder.class)
+                            .build()
+                            .prompt("What is 60 - 16?")
+                            .call()
+                            .content())
+                    .isEqualTo("the other"));
+  }
+
+  @Test
+  void refusesTwoEnginesNamingBoth() {
+    withoutModel
+        .withBean(
+            "one",
+            LilyEngine.class,
+            Nano::engine,
+            definition -> definition.setDestroyMethodName(""))
+        .withBean(
+            "two",
+            LilyEngine.class,
+            Nano::engine,
+            definition -> definition.setDestroyMethodName(""))
+        .run(
+            context ->
+                assertThat(context)
+                    .getFailure()
+                    .rootCause()
+                    .isInstanceOf(NoUniqueBeanDefinitionException.class)
+                    .hasMessageContaining("one,two"));
   }
 
   @Test

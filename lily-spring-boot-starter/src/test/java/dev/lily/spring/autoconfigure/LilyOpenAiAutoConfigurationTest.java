@@ -9,6 +9,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.ai.chat.model.ChatModel;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.context.properties.source.InvalidConfigurationPropertyValueException;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
@@ -75,6 +77,34 @@ class LilyOpenAiAutoConfigurationTest {
         .run(
             context ->
                 assertThat(context).getFailure().hasMessageContaining(LilyEngine.class.getName()));
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"none", "openai"})
+  void servesTheModelAlsoWhereAnotherProviderAnswersTheChats(String provider) {
+    new ReactiveWebApplicationContextRunner()
+        .withConfiguration(
+            AutoConfigurations.of(
+                LilyEngineAutoConfiguration.class,
+                LilyChatAutoConfiguration.class,
+                LilyOpenAiAutoConfiguration.class))
+        .withPropertyValues(
+            "spring.ai.model.chat=" + provider,
+            "lily.openai.enabled=true",
+            "lily.model=" + Nano.DIRECTORY,
+            "lily.context-length=128")
+        .run(
+            context -> {
+              assertThat(context).hasSingleBean(LilyEngine.class);
+              assertThat(context).doesNotHaveBean(ChatModel.class);
+              client(context.getBean(ROUTES, RouterFunction.class))
+                  .get()
+                  .uri("http://localhost/v1/models/" + Nano.NAME)
+                  .header("Host", "localhost")
+                  .exchange()
+                  .expectStatus()
+                  .isOk();
+            });
   }
 
   @Test
