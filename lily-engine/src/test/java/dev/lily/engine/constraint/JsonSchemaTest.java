@@ -11,6 +11,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
@@ -152,6 +153,50 @@ class JsonSchemaTest {
           {'allOf':[{'properties':{'a':{'type':'null'}}},{'properties':{'a':{'type':'string'}}}]} | /allOf/1/properties/a
           """)
   void refusesWhatItCannotEnforceAndSaysWhere(String schema, String path) {
+    assertThatThrownBy(() -> Texts.schema(schema))
+        .isInstanceOfSatisfying(
+            InvalidConstraintException.class, e -> assertThat(e.path()).isEqualTo(path));
+  }
+
+  /** Every keyword that the documentation lists as refused, at the root and inside. */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "'uniqueItems':true",
+        "'contains':{}",
+        "'minContains':1",
+        "'maxContains':1",
+        "'patternProperties':{'a':{}}",
+        "'propertyNames':{}",
+        "'dependentRequired':{'a':['b']}",
+        "'dependentSchemas':{'a':{}}",
+        "'dependencies':{'a':['b']}",
+        "'unevaluatedItems':false",
+        "'unevaluatedProperties':false",
+        "'additionalItems':false",
+        "'not':{}",
+        "'if':{}",
+        "'then':{}",
+        "'else':{}",
+        "'$anchor':'a'",
+        "'$dynamicRef':'#a'",
+        "'$dynamicAnchor':'a'",
+        "'$recursiveRef':'#'",
+        "'nullable':true",
+        "'maxlength':3"
+      })
+  void refusesEveryKeywordThatItCannotEnforceAndSaysWhere(String keyword) {
+    String name = keyword.substring(1, keyword.indexOf("':"));
+    assertRefused("{" + keyword + "}", "/" + name);
+    assertRefused(
+        "{'properties':{'x':{'type':'string'},'y':{'items':{" + keyword + "}}}}",
+        "/properties/y/items/" + name);
+    assertRefused(
+        "{'anyOf':[{'type':'null'},{'$ref':'#/$defs/d'}],'$defs':{'d':{" + keyword + "}}}",
+        "/$defs/d/" + name);
+  }
+
+  private static void assertRefused(String schema, String path) {
     assertThatThrownBy(() -> Texts.schema(schema))
         .isInstanceOfSatisfying(
             InvalidConstraintException.class, e -> assertThat(e.path()).isEqualTo(path));
