@@ -73,6 +73,11 @@ class JsonSchemaTest {
           {'properties':{'a':true,'b':true},'required':['b'],'maxProperties':1} | {"b":1} | {"a":1,"b":1}
           {'properties':{'a':true,'b':true}}            | {"a":1, "b":2}                 | {"b":2,"a":1}
           {'required':['x'],'additionalProperties':{'type':'null'}} | {"x":null}         | {}
+          {'additionalProperties':{'type':'null'},'propertyNames':{'maxLength':3}} | {"äöü":null}  | {"abcd":null}
+          {'propertyNames':{'minLength':1}}             | {"a":[{"":1}]}                 | {"":1}
+          {'propertyNames':{'pattern':'^[a-z]$'},'type':'object'} | {"b":1}            | {"B":1}
+          {'properties':{'a':{'type':'null'}},'additionalProperties':{'type':'boolean'},'propertyNames':{'pattern':'^[ab]+$','maxLength':2}} | {"a":null,"ab":true} | {"aba":true}
+          {'properties':{'a':{'type':'null'}},'additionalProperties':{'type':'boolean'},'propertyNames':{'type':'string','maxLength':2}} | {"aa":true} | {"a":true}
           {'type':'integer','format':'int32'}           | 2147483647                     | 2147483648
           {'type':'integer'}                            | 123456789012345678             | 1234567890123456789
           {'type':'number'}                             | -0.5e-10                       | 1e100
@@ -149,6 +154,13 @@ class JsonSchemaTest {
           {'properties':{'a':true},'minProperties':1}                | /minProperties
           {'type':'object','minProperties':2}                        | /minProperties
           {'required':['a','b'],'maxProperties':1}                   | /maxProperties
+          {'propertyNames':{'enum':['a']}}                           | /propertyNames/enum
+          {'propertyNames':{'anyOf':[{}]}}                           | /propertyNames/anyOf
+          {'propertyNames':false}                                    | /propertyNames
+          {'propertyNames':{'type':'integer'}}                       | /propertyNames
+          {'properties':{'abc':{}},'propertyNames':{'maxLength':2}}  | /propertyNames
+          {'required':['abc'],'propertyNames':{'pattern':'^a$'}}     | /propertyNames
+          {'propertyNames':{'minLength':2,'maxLength':1}}            | /propertyNames/minLength
           {'properties':{'a':{'patternProperties':{}}}}              | /properties/a/patternProperties
           {'allOf':[{'properties':{'a':{'type':'null'}}},{'properties':{'a':{'type':'string'}}}]} | /allOf/1/properties/a
           """)
@@ -167,7 +179,6 @@ class JsonSchemaTest {
         "'minContains':1",
         "'maxContains':1",
         "'patternProperties':{'a':{}}",
-        "'propertyNames':{}",
         "'dependentRequired':{'a':['b']}",
         "'dependentSchemas':{'a':{}}",
         "'dependencies':{'a':['b']}",
