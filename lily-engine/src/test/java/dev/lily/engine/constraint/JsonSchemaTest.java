@@ -61,6 +61,7 @@ class JsonSchemaTest {
           {'type':'string','pattern':'o\\\\d'}          | "foo7bar"                      | "foobar"
           {'type':'string','pattern':'^\\\\u0022$'}     | "\\""                          | "'"
           {'type':'string','format':'date'}             | "2024-02-29"                   | "2023-02-29"
+          {'type':'string','format':'date-time'}        | "2024-12-23T23:56:17.5-18:00"  | "2024-12-23T23:56:17.5-18:01"
           {'type':'string','format':'email'}            | "a.b@c.de"                     | "a@b"
           {'type':['string','null']}                    | null                           | 1
           {'type':'array','prefixItems':[{'type':'null'}],'items':{'type':'integer'}} | [null,1, 2] | [1]
