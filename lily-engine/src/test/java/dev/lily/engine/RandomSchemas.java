@@ -134,6 +134,8 @@ final class RandomSchemas {
     required.forEach(schema.putArray("required")::add);
     if (random.nextInt(5) == 0 && count > 0) {
       schema.set("additionalProperties", any(0));
+      // A name of any length would let an answer at this temperature go on for ever.
+      schema.putObject("propertyNames").put("maxLength", 16);
       schema.put("maxProperties", properties.size() + 1);
     } else {
       schema.put("additionalProperties", false);

@@ -113,6 +113,36 @@ class CancellationTest {
     }
   }
 
+  @Test
+  void probesDoNotFlapWhileEveryPlaceIsTakenAndOthersWait() {
+    List<Disposable> streams = new ArrayList<>();
+    try {
+      for (int i = 0; i < 12; i++) {
+        streams.add(stream().subscribe());
+      }
+      await().atMost(LONG).until(() -> engine.stats().running() == 8);
+      await().atMost(LONG).until(() -> engine.stats().queued() == 4);
+      long submitted = engine.stats().submitted();
+      for (int i = 0; i < 20; i++) {
+        for (String probe : List.of("liveness", "readiness")) {
+          testClient
+              .get()
+              .uri("/actuator/health/{probe}", probe)
+              .exchange()
+              .expectStatus()
+              .isOk()
+              .expectBody()
+              .jsonPath("$.status")
+              .isEqualTo("UP");
+        }
+      }
+      assertThat(engine.stats().submitted()).as("no probe runs the model").isEqualTo(submitted);
+      assertThat(engine.stats().queued()).isEqualTo(4);
+    } finally {
+      streams.forEach(Disposable::dispose);
+    }
+  }
+
   private Flux<Piece> stream() {
     return client
         .get()

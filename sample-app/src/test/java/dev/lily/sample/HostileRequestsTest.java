@@ -9,7 +9,10 @@ import java.net.SocketException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -214,6 +217,62 @@ class HostileRequestsTest {
             + deep
             + "\"}]}",
         HttpStatus.BAD_REQUEST);
+  }
+
+  @Test
+  void schemasThatWouldTakeAllStackOrMemoryWhileAnAnswerIsStreamed() throws IOException {
+    String values =
+        IntStream.range(0, 1000).mapToObj(Integer::toString).collect(Collectors.joining(","));
+    List<String> formats =
+        List.of(
+            "{\"items\":".repeat(50_000) + "{}" + "}".repeat(50_000),
+            "{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":{\"$ref\":\"#/$defs/b\"},\"b\":{\"$ref\":\"#/$defs/a\"}}}",
+            "{\"anyOf\":["
+                + String.join(",", Collections.nCopies(1000, "{\"enum\":[" + values + "]}"))
+                + "]}");
+    try (Socket stream = open()) {
+      String story =
+          "{\"stream\":true,\"min_tokens\":3000,\"max_tokens\":3000,\"messages\":[{\"role\":\"user\",\"content\":\"Tell me a story.\"}]}";
+      stream
+          .getOutputStream()
+          .write(
+              "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+                  .formatted(CHAT, story.length(), story)
+                  .getBytes(StandardCharsets.US_ASCII));
+      assertDeltas(stream, 3);
+      for (String format : formats) {
+        JsonNode error =
+            body(post(
+                        CHAT,
+                        "{\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"x\",\"schema\":"
+                            + format
+                            + "}},"
+                            + QUESTION.substring(1))
+                    .expectStatus()
+                    .isBadRequest())
+                .path("error");
+        assertThat(error.path("type").stringValue()).isEqualTo("invalid_request_error");
+      }
+      post(CHAT, "{\"tools\":" + "[".repeat(3000) + "]".repeat(3000) + "," + QUESTION.substring(1))
+          .expectStatus()
+          .isBadRequest();
+      assertDeltas(stream, 20);
+    }
+  }
+
+  /** Reads on until so many more deltas have come. */
+  private static void assertDeltas(Socket stream, int count) throws IOException {
+    StringBuilder read = new StringBuilder();
+    for (int deltas = 0; deltas < count; ) {
+      int next = stream.getInputStream().read();
+      assertThat(next).as("the stream's end after %s", read).isNotNegative();
+      read.append((char) next);
+      if (next == '\n' && read.toString().endsWith("\n\n")) {
+        assertThat(read).doesNotContain("\"error\"");
+        deltas += read.indexOf("\"delta\"") >= 0 ? 1 : 0;
+        read.setLength(0);
+      }
+    }
   }
 
   @Test

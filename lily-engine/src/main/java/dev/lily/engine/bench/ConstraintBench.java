@@ -45,8 +45,9 @@ public final class ConstraintBench {
         "%,d tokens arranged in %d ms, %.1f MB%n",
         vocabulary.size(), (System.nanoTime() - start) / 1_000_000, vocabulary.bytes() / 1e6);
     System.out.println(
-        "| constraint | compile ms | cold µs median | 95 % | max | warm µs | masks |");
-    System.out.println("|---|---:|---:|---:|---:|---:|---:|");
+        "| constraint | compile ms | cold µs median | 95 % | max | warm µs | masks | tokens | µs per"
+            + " token |");
+    System.out.println("|---|---:|---:|---:|---:|---:|---:|---:|---:|");
     constraints().values().forEach(c -> walk(c, "", vocabulary, texts)); // Warms the JVM up.
     constraints().forEach((name, constraint) -> walk(constraint, name, vocabulary, texts));
   }
@@ -99,6 +100,7 @@ public final class ConstraintBench {
     compile = System.nanoTime() - compile;
     List<Long> cold = new ArrayList<>();
     List<Long> warm = new ArrayList<>();
+    long total = 0;
     MaskCache cache = new MaskCache(vocabulary, 256L << 20);
     for (int answer = 0; answer < ANSWERS; answer++) {
       Random random = new Random(answer);
@@ -118,6 +120,7 @@ public final class ConstraintBench {
         matcher.advance(token);
         long advanced = time() - again;
         warm.add(again - chosen + advanced);
+        total += computed + advanced;
         if (cache.misses() > misses) {
           cold.add(computed + advanced);
         }
@@ -125,14 +128,16 @@ public final class ConstraintBench {
     }
     if (!name.isEmpty()) {
       System.out.printf(
-          "| %s | %.1f | %.0f | %.0f | %.0f | %.1f | %d |%n",
+          "| %s | %.1f | %.0f | %.0f | %.0f | %.1f | %d | %d | %.1f |%n",
           name,
           compile / 1e6,
           at(cold, 0.5),
           at(cold, 0.95),
           at(cold, 1),
           at(warm, 0.5),
-          cold.size());
+          cold.size(),
+          warm.size(),
+          total / 1e3 / warm.size());
     }
   }
 

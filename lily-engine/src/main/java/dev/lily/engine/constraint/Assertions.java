@@ -33,7 +33,14 @@ final class Assertions {
           "required",
           "properties");
   private static final Set<String> SINGLE =
-      Set.of("multipleOf", "pattern", "format", "items", "prefixItems", "additionalProperties");
+      Set.of(
+          "multipleOf",
+          "pattern",
+          "format",
+          "items",
+          "prefixItems",
+          "additionalProperties",
+          "propertyNames");
   private static final int MAX_MERGES = 5000;
   private static final int MAX_DEPTH = 64;
 

@@ -55,7 +55,9 @@ final class ObjectRules {
     assertions.requireOrder("minProperties", min, "maxProperties", max);
     requireSizes(assertions, properties, open, min, max);
     Integer others = open ? additionalRule(additional) : null;
-    grammar.call(from, rule(properties, others, min, max, schema), to);
+    OtherNames names = new OtherNames(grammar, json, schemas, assertions, schema);
+    names.requireAllowed(properties.stream().map(Property::name).toList());
+    grammar.call(from, rule(properties, others, min, max, names), to);
   }
 
   private static boolean isFalse(SchemaLocation schema) {
@@ -132,11 +134,7 @@ final class ObjectRules {
   }
 
   private int rule(
-      List<Property> properties,
-      @Nullable Integer others,
-      int min,
-      int max,
-      SchemaLocation schema) {
+      List<Property> properties, @Nullable Integer others, int min, int max, OtherNames names) {
     boolean counts = min > 0 || max != GrammarBuilder.UNBOUNDED;
     int count = properties.size();
     int start = grammar.node();
@@ -175,7 +173,7 @@ final class ObjectRules {
       grammar.bytes(first[count], '}', '}', end);
     }
     if (others != null) {
-      int key = otherKey(properties, schema);
+      int key = names.rule(properties.stream().map(Property::name).toList());
       int flags = counts ? Grammar.RAISE | Grammar.BELOW_MAX : 0;
       for (int from : new int[] {first[count], next[count]}) {
         int colon = grammar.node();
@@ -195,40 +193,5 @@ final class ObjectRules {
 
   private static byte[] encoded(String name) {
     return StringNode.valueOf(name).toString().getBytes(UTF_8);
-  }
-
-  /** The rule of keys that are none of the declared ones. */
-  private int otherKey(List<Property> properties, SchemaLocation schema) {
-    if (properties.isEmpty()) {
-      return json.string(0, GrammarBuilder.UNBOUNDED);
-    }
-    List<RegexNode> names = new ArrayList<>();
-    for (Property property : properties) {
-      names.add(
-          new RegexNode.Sequence(
-              property
-                  .name()
-                  .codePoints()
-                  .<RegexNode>mapToObj(c -> new RegexNode.OneOf(CodePoints.of(c)))
-                  .toList()));
-    }
-    RegexCompiler.Encoding encoding = RegexCompiler.Encoding.JSON_STRING;
-    Dfa inside;
-    try {
-      inside =
-          Dfa.difference(
-              RegexCompiler.compile(RegexNode.ANYTHING, encoding, schema.path()),
-              RegexCompiler.compile(new RegexNode.Choice(names), encoding, schema.path()));
-    } catch (Dfa.TooManyStates e) {
-      throw new InvalidConstraintException(
-          schema.path(), "The names of the properties are too long in all; use shorter ones.", e);
-    }
-    int start = grammar.node();
-    int opened = grammar.node();
-    int closed = grammar.node();
-    grammar.bytes(start, '"', '"', opened);
-    grammar.language(opened, inside, closed);
-    grammar.bytes(closed, '"', '"', grammar.endNode());
-    return start;
   }
 }

@@ -264,7 +264,12 @@ final class SchemaCompiler {
   static Set<String> impliedTypes(Assertions assertions) {
     Set<String> types = new LinkedHashSet<>();
     if (assertions.hasAny(
-        "properties", "required", "additionalProperties", "minProperties", "maxProperties")) {
+        "properties",
+        "required",
+        "additionalProperties",
+        "propertyNames",
+        "minProperties",
+        "maxProperties")) {
       types.add("object");
     }
     if (assertions.hasAny("items", "prefixItems", "minItems", "maxItems")) {

@@ -14,8 +14,11 @@ final class StringFormats {
   private static final String LEAP_YEAR =
       "(\\d\\d(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)";
   private static final String DATE = "(\\d{4}-" + MONTH_DAY + "|" + LEAP_YEAR + "-02-29)";
-  private static final String TIME =
-      "([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,9})?(Z|[+\\-]([01]\\d|2[0-3]):[0-5]\\d)";
+
+  /** No further than java.time reads; there are none beyond 14 hours. */
+  private static final String OFFSET = "(Z|[+\\-]((0\\d|1[0-7]):[0-5]\\d|18:00))";
+
+  private static final String TIME = "([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,9})?" + OFFSET;
   private static final String LABEL = "[A-Za-z0-9]([A-Za-z0-9\\-]{0,30}[A-Za-z0-9])?";
   private static final String HOST = LABEL + "(\\." + LABEL + "){0,3}";
   private static final String BYTE = "(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";

@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import tools.jackson.databind.JsonNode;
@@ -52,6 +53,11 @@ class ResponseParserTranscriptTest {
       root.path("cases").forEach(c -> transcripts.add(new Transcript(c.path("id").asString(), c)));
       return transcripts.stream();
     }
+  }
+
+  @Test
+  void knowsEveryTranscript() throws IOException {
+    assertThat(transcripts().map(Transcript::id)).hasSize(35).doesNotHaveDuplicates();
   }
 
   @ParameterizedTest

@@ -32,6 +32,14 @@ class DamagedCheckpointTest {
     return BadCheckpoints.variants().filter(it -> it.expectation() instanceof Expectation.Refused);
   }
 
+  @Test
+  void knowsEveryVariant() {
+    assertThat(BadCheckpoints.variants().map(Variant::name))
+        .hasSizeGreaterThanOrEqualTo(49)
+        .doesNotHaveDuplicates();
+    assertThat(usable()).hasSizeGreaterThanOrEqualTo(9);
+  }
+
   @ParameterizedTest
   @MethodSource("usable")
   void opensWithTheSameValuesAndANoteOnEachOddity(Variant variant) throws IOException {

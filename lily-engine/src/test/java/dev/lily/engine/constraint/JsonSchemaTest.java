@@ -11,6 +11,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
@@ -60,6 +61,7 @@ class JsonSchemaTest {
           {'type':'string','pattern':'o\\\\d'}          | "foo7bar"                      | "foobar"
           {'type':'string','pattern':'^\\\\u0022$'}     | "\\""                          | "'"
           {'type':'string','format':'date'}             | "2024-02-29"                   | "2023-02-29"
+          {'type':'string','format':'date-time'}        | "2024-12-23T23:56:17.5-18:00"  | "2024-12-23T23:56:17.5-18:01"
           {'type':'string','format':'email'}            | "a.b@c.de"                     | "a@b"
           {'type':['string','null']}                    | null                           | 1
           {'type':'array','prefixItems':[{'type':'null'}],'items':{'type':'integer'}} | [null,1, 2] | [1]
@@ -72,6 +74,11 @@ class JsonSchemaTest {
           {'properties':{'a':true,'b':true},'required':['b'],'maxProperties':1} | {"b":1} | {"a":1,"b":1}
           {'properties':{'a':true,'b':true}}            | {"a":1, "b":2}                 | {"b":2,"a":1}
           {'required':['x'],'additionalProperties':{'type':'null'}} | {"x":null}         | {}
+          {'additionalProperties':{'type':'null'},'propertyNames':{'maxLength':3}} | {"äöü":null}  | {"abcd":null}
+          {'propertyNames':{'minLength':1}}             | {"a":[{"":1}]}                 | {"":1}
+          {'propertyNames':{'pattern':'^[a-z]$'},'type':'object'} | {"b":1}            | {"B":1}
+          {'properties':{'a':{'type':'null'}},'additionalProperties':{'type':'boolean'},'propertyNames':{'pattern':'^[ab]+$','maxLength':2}} | {"a":null,"ab":true} | {"aba":true}
+          {'properties':{'a':{'type':'null'}},'additionalProperties':{'type':'boolean'},'propertyNames':{'type':'string','maxLength':2}} | {"aa":true} | {"a":true}
           {'type':'integer','format':'int32'}           | 2147483647                     | 2147483648
           {'type':'integer'}                            | 123456789012345678             | 1234567890123456789
           {'type':'number'}                             | -0.5e-10                       | 1e100
@@ -148,10 +155,60 @@ class JsonSchemaTest {
           {'properties':{'a':true},'minProperties':1}                | /minProperties
           {'type':'object','minProperties':2}                        | /minProperties
           {'required':['a','b'],'maxProperties':1}                   | /maxProperties
+          {'propertyNames':{'enum':['a']}}                           | /propertyNames/enum
+          {'propertyNames':{'anyOf':[{}]}}                           | /propertyNames/anyOf
+          {'propertyNames':false}                                    | /propertyNames
+          {'propertyNames':{'type':'integer'}}                       | /propertyNames
+          {'properties':{'abc':{}},'propertyNames':{'maxLength':2}}  | /propertyNames
+          {'required':['abc'],'propertyNames':{'pattern':'^a$'}}     | /propertyNames
+          {'propertyNames':{'minLength':2,'maxLength':1}}            | /propertyNames/minLength
           {'properties':{'a':{'patternProperties':{}}}}              | /properties/a/patternProperties
           {'allOf':[{'properties':{'a':{'type':'null'}}},{'properties':{'a':{'type':'string'}}}]} | /allOf/1/properties/a
           """)
   void refusesWhatItCannotEnforceAndSaysWhere(String schema, String path) {
+    assertThatThrownBy(() -> Texts.schema(schema))
+        .isInstanceOfSatisfying(
+            InvalidConstraintException.class, e -> assertThat(e.path()).isEqualTo(path));
+  }
+
+  /** Every keyword that the documentation lists as refused, at the root and inside. */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "'uniqueItems':true",
+        "'contains':{}",
+        "'minContains':1",
+        "'maxContains':1",
+        "'patternProperties':{'a':{}}",
+        "'dependentRequired':{'a':['b']}",
+        "'dependentSchemas':{'a':{}}",
+        "'dependencies':{'a':['b']}",
+        "'unevaluatedItems':false",
+        "'unevaluatedProperties':false",
+        "'additionalItems':false",
+        "'not':{}",
+        "'if':{}",
+        "'then':{}",
+        "'else':{}",
+        "'$anchor':'a'",
+        "'$dynamicRef':'#a'",
+        "'$dynamicAnchor':'a'",
+        "'$recursiveRef':'#'",
+        "'nullable':true",
+        "'maxlength':3"
+      })
+  void refusesEveryKeywordThatItCannotEnforceAndSaysWhere(String keyword) {
+    String name = keyword.substring(1, keyword.indexOf("':"));
+    assertRefused("{" + keyword + "}", "/" + name);
+    assertRefused(
+        "{'properties':{'x':{'type':'string'},'y':{'items':{" + keyword + "}}}}",
+        "/properties/y/items/" + name);
+    assertRefused(
+        "{'anyOf':[{'type':'null'},{'$ref':'#/$defs/d'}],'$defs':{'d':{" + keyword + "}}}",
+        "/$defs/d/" + name);
+  }
+
+  private static void assertRefused(String schema, String path) {
     assertThatThrownBy(() -> Texts.schema(schema))
         .isInstanceOfSatisfying(
             InvalidConstraintException.class, e -> assertThat(e.path()).isEqualTo(path));

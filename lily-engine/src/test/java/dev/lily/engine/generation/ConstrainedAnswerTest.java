@@ -178,6 +178,22 @@ class ConstrainedAnswerTest {
   }
 
   @Test
+  void aRequiredToolIsCalledBehindTheReasoning() {
+    Recorder r =
+        run(
+            saying("Paris, I guess.\n</think>\n\n" + CALL).build(),
+            true,
+            b ->
+                b.tools(List.of(weather(false)))
+                    .toolChoice(ToolChoice.REQUIRED)
+                    .parallelToolCalls(false));
+    assertThat(r.reasoning()).isEqualTo("Paris, I guess.");
+    assertThat(r.text()).isEmpty();
+    assertThat(calls(r)).singleElement().satisfies(c -> assertThat(c.name()).isEqualTo("weather"));
+    assertThat(r.completed().reason()).isEqualTo(FinishReason.TOOL_CALLS);
+  }
+
+  @Test
   void aStrictToolMayBeCalledAfterText() {
     Recorder r =
         run(saying("Let me look.\n\n" + CALL).build(), false, b -> b.tools(List.of(weather(true))));

@@ -44,6 +44,11 @@ class StopStringMatcherTest {
     return array.valueStream().map(JsonNode::stringValue).toList();
   }
 
+  @Test
+  void knowsEveryCase() throws IOException {
+    assertThat(fieldCases().map(Case::id)).hasSize(10).doesNotHaveDuplicates();
+  }
+
   @ParameterizedTest
   @MethodSource("fieldCases")
   void endsRightBeforeTheFirstMatch(Case c) {

@@ -37,6 +37,11 @@ class StreamingDecoderTest {
                     c.path("expected_text").stringValue()));
   }
 
+  @Test
+  void knowsEveryCase() {
+    assertThat(fieldCases().map(FieldCase::name)).hasSize(14).doesNotHaveDuplicates();
+  }
+
   @ParameterizedTest
   @MethodSource("fieldCases")
   void putsCharactersTogetherThatSpanTokens(FieldCase fieldCase) {

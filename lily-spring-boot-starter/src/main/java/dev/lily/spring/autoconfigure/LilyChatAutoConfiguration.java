@@ -2,8 +2,10 @@ package dev.lily.spring.autoconfigure;
 
 import dev.lily.engine.LilyEngine;
 import dev.lily.spring.AnswerRecorder;
+import dev.lily.spring.ai.CutAnswerAdvisor;
 import dev.lily.spring.ai.LilyChatModel;
 import io.micrometer.observation.ObservationRegistry;
+import org.springframework.ai.chat.client.ChatClientBuilderCustomizer;
 import org.springframework.ai.chat.observation.ChatModelObservationConvention;
 import org.springframework.ai.model.SpringAIModelProperties;
 import org.springframework.beans.factory.ObjectProvider;
@@ -43,5 +45,11 @@ public final class LilyChatAutoConfiguration {
             .build();
     convention.ifAvailable(model::setObservationConvention);
     return model;
+  }
+
+  /** Tells {@code entity(…)} of the application's clients why an answer is incomplete. */
+  @Bean
+  ChatClientBuilderCustomizer lilyCutAnswerCustomizer() {
+    return builder -> builder.defaultAdvisors(new CutAnswerAdvisor());
   }
 }

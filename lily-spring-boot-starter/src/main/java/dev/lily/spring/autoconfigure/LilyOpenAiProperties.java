@@ -23,7 +23,7 @@ import org.springframework.util.unit.DataSize;
  * @param requestTimeout How long a client may take to send a request, its head and its body each.
  *     The time for the head holds for every request of a Netty server.
  * @param maxChoices Most choices of one request.
- * @param heartbeat How often a comment is sent to a stream whose first token is not there yet.
+ * @param heartbeat After how much silence a comment is sent to a stream.
  */
 @ConfigurationProperties(LilyOpenAiProperties.PREFIX)
 public record LilyOpenAiProperties(

@@ -14,7 +14,8 @@ import reactor.core.scheduler.Scheduler;
  * Answers the requests of one operation. Parsing, rendering, tokenising and the writing of JSON run
  * on the scheduler, neither on an event loop nor on the engine thread. A stream's headers are sent
  * with its first token or, if that takes longer, with the first heartbeat; a failure before that
- * still gets a status of its own.
+ * still gets a status of its own. Silence later on, as while a long call is written, is filled with
+ * heartbeats too.
  */
 final class AnswerHandler {
   private static final Logger log = LoggerFactory.getLogger(AnswerHandler.class);
@@ -84,15 +85,8 @@ final class AnswerHandler {
             .concatWith(Mono.fromSupplier(format::closing))
             .onErrorResume(failure -> Mono.just(failure(format, asked.failures().apply(failure))))
             .filter(frames -> frames.length > 0);
-    Flux<byte[]> body = running.hasStarted() ? answer : Flux.merge(answer, heartbeats(running));
-    return body.takeUntilOther(stalled(request, format, running));
-  }
-
-  private Flux<byte[]> heartbeats(RunningCompletion running) {
-    return Flux.interval(Duration.ZERO, heartbeat)
-        .onBackpressureDrop()
-        .map(_ -> EventFrames.heartbeat())
-        .takeUntilOther(running.started().onErrorComplete().publishOn(scheduler));
+    return Heartbeats.in(answer, heartbeat, !running.hasStarted())
+        .takeUntilOther(stalled(request, format, running));
   }
 
   private static byte[] failure(AnswerFormat format, Throwable failure) {

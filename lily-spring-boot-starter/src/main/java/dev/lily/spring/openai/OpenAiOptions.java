@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
  * @param maxRequestBytes most bytes of a request's body
  * @param requestTimeout how long a request's body may take to arrive
  * @param maxChoices most choices of one request
- * @param heartbeat how often a comment is sent to a stream whose first token is not there yet
+ * @param heartbeat after how much silence a comment is sent to a stream
  * @param defaults what requests leave unsaid
  */
 public record OpenAiOptions(

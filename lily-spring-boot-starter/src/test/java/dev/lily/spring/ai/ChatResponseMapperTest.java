@@ -1,6 +1,7 @@
 package dev.lily.spring.ai;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.lily.engine.chat.ToolCall;
 import dev.lily.engine.generation.FinishReason;
@@ -15,6 +16,8 @@ import org.junit.jupiter.api.Test;
 import org.springframework.ai.chat.messages.AssistantMessage;
 import org.springframework.ai.chat.metadata.ChatGenerationMetadata;
 import org.springframework.ai.chat.model.ChatResponse;
+import org.springframework.ai.chat.prompt.Prompt;
+import org.springframework.ai.model.tool.ToolCallingManager;
 import tools.jackson.databind.json.JsonMapper;
 import tools.jackson.databind.node.ObjectNode;
 
@@ -115,6 +118,24 @@ class ChatResponseMapperTest {
     assertThat(response.getResult().getMetadata().getFinishReason()).isEqualTo("length");
     assertThat(response.getResult().getMetadata().<String>get("incompleteToolCall"))
         .isEqualTo("<function=get_wea");
+  }
+
+  @Test
+  void theToolLoopEndsWithAnErrorWhereAToolIsUnknown() {
+    List<ToolCall> calls =
+        List.of(new ToolCall("c1", "execute_javascript", JsonMapper.shared().createObjectNode()));
+    ChatResponse response =
+        mapper.response("id", result("", "", calls, "", FinishReason.TOOL_CALLS));
+    Prompt prompt =
+        new Prompt(
+            "x",
+            LilyChatOptions.builder()
+                .toolCallbacks(Tools.tool("QuickJS_execute_javascript", "Runs code", "{}"))
+                .build());
+    assertThatThrownBy(
+            () -> ToolCallingManager.builder().build().executeToolCalls(prompt, response))
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageContaining(" execute_javascript");
   }
 
   @Test

@@ -9,6 +9,7 @@ import dev.lily.engine.generation.EngineClosedException;
 import dev.lily.spring.AnswerRecorder;
 import dev.lily.spring.Nano;
 import dev.lily.spring.actuate.LilyHealthIndicator;
+import dev.lily.spring.ai.CutAnswerException;
 import dev.lily.spring.ai.LilyChatModel;
 import dev.lily.spring.ai.LilyChatOptions;
 import io.micrometer.core.instrument.MeterRegistry;
@@ -288,6 +289,21 @@ class LilyAutoConfigurationTest {
                             .call()
                             .content())
                     .isEqualTo("60 - 16 = 44"));
+  }
+
+  @Test
+  void clientsOfTheBuilderSayThatAnAnswerForAnEntityWasCut() {
+    runner
+        .withConfiguration(
+            AutoConfigurations.of(
+                ToolCallingAutoConfiguration.class, ChatClientAutoConfiguration.class))
+        .withPropertyValues("lily.chat.max-tokens=3")
+        .run(
+            context -> {
+              ChatClient client = context.getBean(ChatClient.Builder.class).build();
+              assertThatExceptionOfType(CutAnswerException.class)
+                  .isThrownBy(() -> client.prompt("What is 60 - 16?").call().entity(Integer.class));
+            });
   }
 
   @Test

@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -215,6 +216,43 @@ class LilyNanoEndpointTest {
     JsonNode error = Json.read(new String(body)).path("error");
     assertThat(error.path("code").stringValue()).isEqualTo("context_length_exceeded");
     assertThat(error.path("message").stringValue()).contains(contextLength + " tokens");
+  }
+
+  private static String manyTools(int count) {
+    String properties =
+        IntStream.range(0, 6)
+            .mapToObj(i -> "'p%d':{'type':'string','description':'The value of it'}".formatted(i))
+            .collect(Collectors.joining(","));
+    return IntStream.range(0, count)
+        .mapToObj(
+            i ->
+                "{'type':'function','function':{'name':'tool_%04d','parameters':{'type':'object','properties':{%s}}}}"
+                    .formatted(i, properties))
+        .collect(Collectors.joining(",", "'max_tokens':1,'tools':[", "],"));
+  }
+
+  @Test
+  void showsEveryToolOrRefusesThemAll() {
+    int ten = promptTokens(manyTools(10));
+    int twenty = promptTokens(manyTools(20));
+    assertThat(promptTokens(manyTools(30)) - twenty).isEqualTo(twenty - ten).isGreaterThan(500);
+
+    long steps = Nano.engine().stats().steps();
+    byte[] body =
+        server
+            .post(body("hi", manyTools(4096)))
+            .expectStatus()
+            .isBadRequest()
+            .expectBody()
+            .returnResult()
+            .getResponseBodyContent();
+    JsonNode error = Json.read(new String(body)).path("error");
+    assertThat(error.path("code").stringValue()).isEqualTo("context_length_exceeded");
+    assertThat(Nano.engine().stats().steps()).isEqualTo(steps);
+  }
+
+  private static int promptTokens(String fields) {
+    return server.answer(body("hi", fields)).path("usage").path("prompt_tokens").intValue();
   }
 
   @Test
