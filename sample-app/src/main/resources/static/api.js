@@ -7,9 +7,10 @@ const BACKENDS = new Map([
 
 /** A failure with a sentence for the reader, and how many seconds to wait before trying again. */
 export class ApiError extends Error {
-  constructor(message, { code = "", retryAfter = 0 } = {}) {
+  constructor(message, { code = "", param = "", retryAfter = 0 } = {}) {
     super(message);
     this.code = code;
+    this.param = param;
     this.retryAfter = retryAfter;
   }
 }
@@ -88,6 +89,7 @@ async function refusal(response) {
   }
   return new ApiError(error?.message ?? `The application answered with status ${response.status}.`, {
     code: error?.code ?? "",
+    param: error?.param ?? "",
   });
 }
 

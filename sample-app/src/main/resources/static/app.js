@@ -1,3 +1,4 @@
+import { AnswerFormat } from "./answer-format.js";
 import { ApiError, describeEngine } from "./api.js";
 import { Conversation } from "./conversation.js";
 import { element } from "./markdown.js";
@@ -7,7 +8,7 @@ const EXAMPLES = [
   { kind: "Arithmetic", text: "What is 47 + 38?", thinking: true },
   { kind: "Tool calls", text: "What is the weather in Rome and Cairo?", weather: true },
   { kind: "Story", text: "Tell me a story about a fox named Mia." },
-  { kind: "Extraction", text: "Extract name, city as JSON: Anna lives in Oslo." },
+  { kind: "Structured answer", text: "Anna is 31 years old and lives in Oslo.", format: "person" },
   { kind: "Code", text: "Write a Java line that prints hello" },
   { kind: "Reasoning", text: "Sort these numbers: 42, 7, 99", thinking: true },
 ];
@@ -19,6 +20,13 @@ const [prompt, thinking, weather, temperature] = ["prompt", "thinking", "weather
 const [send, stop, newChat, scroll, log, welcome, status] =
   ["send", "stop", "new-chat", "scroll", "log", "welcome", "status"].map($);
 
+const answerFormat = new AnswerFormat({
+  menu: $("format"),
+  toggle: $("schema-toggle"),
+  editor: $("schema-editor"),
+  schema: $("schema"),
+  problem: $("schema-problem"),
+});
 const conversation = new Conversation();
 let model = null;
 /** Aborts the answer that is being streamed; null when none is. */
@@ -65,18 +73,27 @@ scroll.addEventListener("scroll", () => {
 });
 
 async function ask(text) {
+  let format;
+  try {
+    format = answerFormat.get();
+  } catch {
+    restore(text);
+    return;
+  }
   welcome.hidden = true;
   pinned = true;
   running = new AbortController();
   const { signal } = running;
-  const view = new TurnView(text, log, follow);
+  const view = new TurnView(text, log, follow, format);
   updateButtons();
   status.textContent = "Answering";
+  let refused = "";
   const options = {
     model,
     thinking: thinking.checked,
     weather: weather.checked,
     temperature: Number(temperature.value),
+    format,
   };
   try {
     await conversation.ask(text, options, view, signal);
@@ -86,6 +103,12 @@ async function ask(text) {
     if (signal.aborted) {
       view.stopped();
       status.textContent = "Stopped";
+    } else if (failure instanceof ApiError && failure.param === "response_format") {
+      status.textContent = "";
+      view.remove();
+      welcome.hidden = log.childElementCount > 0;
+      restore(text);
+      refused = failure.message;
     } else {
       status.textContent = "";
       view.failed(explain(failure), () => ask(text));
@@ -94,8 +117,18 @@ async function ask(text) {
   } finally {
     running = null;
     updateButtons();
-    focusPrompt();
+    if (refused) {
+      answerFormat.refuse(refused);
+    } else {
+      focusPrompt();
+    }
   }
+}
+
+/** Puts a message that was not sent back where it was written. */
+function restore(text) {
+  prompt.value = text;
+  fitPrompt();
 }
 
 function explain(failure) {
@@ -129,6 +162,7 @@ for (const example of EXAMPLES) {
   button.addEventListener("click", () => {
     thinking.checked = example.thinking ?? false;
     weather.checked = example.weather ?? false;
+    answerFormat.choose(example.format ?? "");
     ask(example.text);
   });
   $("examples").append(element("li", "", [button]));

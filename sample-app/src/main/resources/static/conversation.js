@@ -15,16 +15,19 @@ export class Conversation {
    * Answers one message and tells `view` of everything on its way. A turn that ends without text,
    * because it was stopped or failed, leaves no trace, so that it can be asked again.
    */
-  async ask(text, { model, thinking, weather, temperature }, view, signal) {
+  async ask(text, { model, thinking, weather, temperature, format }, view, signal) {
     const turn = [{ role: "user", content: text }];
+    const made = new Set();
+    let tools = weather;
     try {
       for (let round = 0; round < MAX_ROUNDS; round++) {
         const request = {
           model,
-          messages: [...this.#messages, ...turn],
+          messages: [...instructions(format), ...this.#messages, ...turn],
           temperature,
           chat_template_kwargs: { enable_thinking: thinking },
-          ...(weather && { tools: [WEATHER_TOOL] }),
+          ...(weather && { tools: [WEATHER_TOOL], tool_choice: tools ? "auto" : "none" }),
+          ...(format && { response_format: responseFormat(format) }),
         };
         const reply = { role: "assistant", content: "" };
         turn.push(reply);
@@ -32,9 +35,12 @@ export class Conversation {
         if (!reply.tool_calls) {
           return;
         }
+        // Who asks again for what has been answered would go on for ever.
+        tools = reply.tool_calls.some((call) => !made.has(JSON.stringify(call.function)));
         for (const call of reply.tool_calls) {
+          made.add(JSON.stringify(call.function));
           const result = runTool(call.function);
-          view.toolCall(call.function, result);
+          view.toolResult(call, result);
           turn.push({ role: "tool", tool_call_id: call.id, content: result });
         }
       }
@@ -48,7 +54,18 @@ export class Conversation {
   }
 }
 
-/** Fills `reply` from the stream of one completion; tool calls only once they are whole. */
+/** The format is enforced all the same; told of it, the model knows what to put where. */
+function instructions(format) {
+  return format
+    ? [{ role: "system", content: `Answer only with JSON that fits this schema:\n${JSON.stringify(format.schema)}` }]
+    : [];
+}
+
+function responseFormat({ name, schema }) {
+  return { type: "json_schema", json_schema: { name, schema, strict: true } };
+}
+
+/** Fills `reply` from the stream of one completion, and shows it as it grows. */
 async function receive(request, reply, view, signal) {
   const started = performance.now();
   let first = null;
@@ -78,6 +95,7 @@ async function receive(request, reply, view, signal) {
     for (const part of parts) {
       calls[part.index] ??= { id: part.id, type: "function", function: { name: part.function.name, arguments: "" } };
       calls[part.index].function.arguments += part.function.arguments ?? "";
+      view.toolCall(calls[part.index]);
     }
   }
   if (calls.length > 0) {

@@ -93,21 +93,24 @@ function render(block) {
 }
 
 function code(block) {
-  const text = block.lines.join("\n");
+  return codeBox([block.language || "code"], element("code", "", [block.lines.join("\n")]));
+}
+
+/** A box for code, with a head and a button that copies what the code is when it is pressed. */
+export function codeBox(head, code) {
   const copy = element("button", "quiet", ["Copy"]);
   copy.type = "button";
   copy.addEventListener("click", async () => {
     try {
-      await navigator.clipboard.writeText(text);
+      await navigator.clipboard.writeText(code.textContent);
       copy.textContent = "Copied";
     } catch {
       copy.textContent = "Copying is not allowed";
     }
   });
-  const head = element("div", "code-head", [element("span", "", [block.language || "code"]), copy]);
-  const body = element("pre", "", [element("code", "", [text])]);
+  const body = element("pre", "", [code]);
   body.tabIndex = 0;
-  return element("div", "code", [head, body]);
+  return element("div", "code", [element("div", "code-head", [element("span", "", head), copy]), body]);
 }
 
 function inline(text) {

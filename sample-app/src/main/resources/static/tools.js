@@ -3,6 +3,7 @@ export const WEATHER_TOOL = {
   type: "function",
   function: {
     name: "get_weather",
+    strict: true,
     description: "Get the weather for a city",
     parameters: {
       type: "object",

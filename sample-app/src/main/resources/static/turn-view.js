@@ -1,4 +1,5 @@
-import { element, MarkdownView } from "./markdown.js";
+import { showJson } from "./json-view.js";
+import { codeBox, element, MarkdownView } from "./markdown.js";
 
 const TAIL_LENGTH = 56;
 
@@ -9,12 +10,16 @@ export class TurnView {
   #steps;
   #figures;
   #onGrow;
+  #format;
   #thought = null;
   #answer = null;
+  #calls = new Map();
   #total = { tokens: 0, streamed: 0, streamMillis: 0, firstMillis: null, prompt: 0, cached: 0 };
 
-  constructor(question, log, onGrow) {
+  /** `format` names what the answer has to follow: {label}; null for any text. */
+  constructor(question, log, onGrow, format) {
     this.#onGrow = onGrow;
+    this.#format = format;
     this.#steps = element("div", "steps");
     this.#figures = element("p", "figures");
     this.#figures.hidden = true;
@@ -43,31 +48,50 @@ export class TurnView {
     this.#endThought();
     if (!this.#answer) {
       const body = element("div", "answer");
-      this.#answer = new MarkdownView(body);
+      this.#answer = this.#format ? new JsonAnswer(body, this.#format.label) : new MarkdownView(body);
       this.#add(body);
     }
     this.#answer.show(text);
     this.#onGrow();
   }
 
-  toolCall({ name, arguments: args }, result) {
+  /** A call as far as it is known; comes again when there is more of it. */
+  toolCall({ id, function: { name, arguments: args } }) {
+    this.#endThought();
+    let call = this.#calls.get(id);
+    if (!call) {
+      call = { args: element("code"), label: element("span", "label", ["calling\u2026"]), result: element("p", "result") };
+      call.card = element("section", "tool live", [
+        element("p", "", [element("code", "name", [name]), call.args, call.label]),
+        call.result,
+      ]);
+      call.card.setAttribute("aria-label", `Tool call ${name}`);
+      this.#calls.set(id, call);
+      this.#add(call.card);
+      this.#wait();
+    }
+    call.args.textContent = args;
+    this.#onGrow();
+  }
+
+  toolResult({ id }, result) {
+    const { card, label, result: line } = this.#calls.get(id);
     const failed = "error" in JSON.parse(result);
-    const card = element("section", failed ? "tool failed" : "tool", [
-      element("p", "", [
-        element("code", "name", [name]),
-        element("code", "", [args]),
-        element("span", "label", [failed ? "tool call failed" : "tool call"]),
-      ]),
-      element("p", "result", [element("span", "", ["\u2192"]), element("code", "", [result])]),
-    ]);
-    card.setAttribute("aria-label", `Tool call ${name}`);
-    this.#add(card);
-    this.#wait();
+    card.classList.remove("live");
+    card.classList.toggle("failed", failed);
+    label.textContent = failed ? "tool call failed" : "tool call";
+    const arrow = element("span", "", ["\u2192"]);
+    arrow.setAttribute("aria-hidden", "true");
+    line.append(element("span", "unseen", ["Result "]), arrow, element("code", "", [result]));
+    this.#onGrow();
   }
 
   /** A completion has ended; after tool calls another one follows in the same turn. */
   roundEnded({ usage, finish, firstMillis, streamMillis }) {
     this.#endThought();
+    if (finish === "stop") {
+      this.#answer?.complete?.();
+    }
     this.#answer = null;
     const total = this.#total;
     total.firstMillis ??= firstMillis;
@@ -99,13 +123,17 @@ export class TurnView {
     this.#notice("Stopped.");
   }
 
+  remove() {
+    this.#question.remove();
+    this.#root.remove();
+  }
+
   failed(message, again) {
     this.#close();
     const button = element("button", "quiet", ["Try again"]);
     button.type = "button";
     button.addEventListener("click", () => {
-      this.#question.remove();
-      this.#root.remove();
+      this.remove();
       again();
     });
     const box = element("div", "failure", [element("p", "", [message]), button]);
@@ -131,6 +159,10 @@ export class TurnView {
   #close() {
     this.#endThought();
     this.#clearWaiting();
+    for (const card of this.#steps.querySelectorAll(".tool.live")) {
+      card.classList.remove("live");
+      card.querySelector(".label").textContent = "not run";
+    }
     this.#root.removeAttribute("aria-busy");
     this.#onGrow();
   }
@@ -159,6 +191,26 @@ export class TurnView {
     parts.push(`${prompt} prompt tokens${cached > 0 ? `, ${cached} cached` : ""}`);
     this.#figures.replaceChildren(...parts.map((part) => element("span", "", [part])));
     this.#figures.hidden = false;
+  }
+}
+
+/** An answer that follows a schema. The engine vouches for it once it has ended by itself. */
+class JsonAnswer {
+  #code = element("code", "json");
+  #mark = element("span", "mark");
+
+  constructor(body, label) {
+    const box = codeBox([label, this.#mark], this.#code);
+    box.classList.add("structured");
+    body.append(box);
+  }
+
+  show(text) {
+    showJson(this.#code, text);
+  }
+
+  complete() {
+    this.#mark.textContent = "follows the schema";
   }
 }
 

@@ -3,6 +3,7 @@ package dev.lily.sample;
 import java.util.List;
 import org.openqa.selenium.Keys;
 import org.openqa.selenium.WebElement;
+import org.openqa.selenium.support.ui.Select;
 
 /** The chat page as its user sees it. */
 final class ChatPage {
@@ -47,6 +48,19 @@ final class ChatPage {
     if (browser.find("#" + id).isSelected() != on) {
       browser.find("label:has(#" + id + ")").click();
     }
+  }
+
+  /** Picks what answers must look like; other schemas than the ready ones go into the editor. */
+  void answerAs(String label) {
+    new Select(browser.find("#format")).selectByVisibleText(label);
+  }
+
+  /** Has answers follow a schema of the user's own. */
+  void answerBySchema(String schema) {
+    answerAs("Own schema");
+    WebElement editor = browser.find("#schema");
+    editor.clear();
+    editor.sendKeys(schema);
   }
 
   List<String> questions() {

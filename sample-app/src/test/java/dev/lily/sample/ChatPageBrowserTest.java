@@ -13,6 +13,8 @@ import org.openqa.selenium.Keys;
 import org.springframework.boot.test.context.SpringBootTest;
 import org.springframework.boot.test.context.SpringBootTest.WebEnvironment;
 import org.springframework.boot.test.web.server.LocalServerPort;
+import tools.jackson.databind.JsonNode;
+import tools.jackson.databind.json.JsonMapper;
 
 @SpringBootTest(webEnvironment = WebEnvironment.RANDOM_PORT)
 class ChatPageBrowserTest {
@@ -120,6 +122,141 @@ class ChatPageBrowserTest {
             "It is clear and 24 degrees in Rome. It is sunny and 33 degrees in Cairo.");
   }
 
+  /** A call is there before its round is over, and without a result until then. */
+  @Test
+  void showsACallBeforeTheNextOneIsWritten() {
+    browser.run(
+        """
+        window.states = new Set();
+        new MutationObserver(() => states.add(
+            [...document.querySelectorAll('.tool .label')].map((node) => node.textContent).join(' ')))
+          .observe(document.getElementById('log'), { childList: true, subtree: true, characterData: true });
+        """);
+    page.set("thinking", true);
+    page.set("weather", true);
+    page.ask("What is the weather in Rome and Cairo?");
+    assertThat((List<?>) browser.run("return [...window.states].filter((state) => state);"))
+        .map(Object::toString)
+        .startsWith("calling\u2026", "calling\u2026 calling\u2026")
+        .endsWith("tool call tool call");
+    assertThat(page.texts(".steps > *"))
+        .satisfiesExactly(
+            thought -> assertThat(thought).startsWith("Thought for"),
+            rome -> assertThat(rome).startsWith("get_weather\n{\"city\":\"Rome\"}"),
+            cairo -> assertThat(cairo).startsWith("get_weather\n{\"city\":\"Cairo\"}"),
+            thought -> assertThat(thought).startsWith("Thought for"),
+            answer -> assertThat(answer).startsWith("It is clear and 24 degrees in Rome."));
+  }
+
+  @Test
+  void answersByAReadySchema() throws IOException {
+    page.answerAs("Person");
+    page.ask("Anna is 31 years old and lives in Oslo.");
+    assertThat(page.answers()).singleElement().asString().contains("Person", "follows the schema");
+    assertThat(browser.find(".answer pre").getText())
+        .isEqualTo(
+            """
+            {
+              "name": "Anna",
+              "age": 31,
+              "city": "Oslo"
+            }""");
+    assertThat(browser.shows("#schema-editor")).isFalse();
+    browser.find("#schema-toggle").click();
+    assertThat(browser.find("#schema").getAttribute("value")).contains("\"additionalProperties\"");
+    browser.screenshot("structured-light");
+    browser.emulate("dark");
+    browser.resize(390, 844, 3, true);
+    browser.screenshot("structured-dark-mobile");
+    assertThat(browser.run("return document.documentElement.scrollWidth;")).isEqualTo(390L);
+  }
+
+  @Test
+  void answersByAnOwnSchemaAlsoWithTools() {
+    page.set("weather", true);
+    page.answerBySchema(
+        """
+        {"type": "array", "minItems": 2, "maxItems": 2, "items":
+         {"type": "object", "required": ["city", "temperature"], "properties":
+          {"city": {"enum": ["Rome", "Cairo"]}, "temperature": {"type": "integer", "maximum": 40}}}}
+        """);
+    page.ask("What is the weather in Rome and Cairo?");
+    assertThat(page.texts(".tool")).hasSizeGreaterThanOrEqualTo(2);
+    assertThat(page.answers()).singleElement().asString().contains("JSON", "follows the schema");
+    JsonNode answer = JsonMapper.shared().readTree(browser.find(".answer pre").getText());
+    assertThat(answer).hasSize(2);
+    for (JsonNode entry : answer) {
+      assertThat(entry.propertyNames()).containsExactly("city", "temperature");
+      assertThat(entry.path("city").stringValue()).isIn("Rome", "Cairo");
+      assertThat(entry.path("temperature").intValue()).isLessThanOrEqualTo(40);
+    }
+  }
+
+  @Test
+  void showsWhyASchemaIsRefusedWhereItIsWritten() throws IOException {
+    page.answerBySchema(
+        "{\"type\": \"object\", \"properties\": {\"a/b\": {\"type\": \"array\", \"uniqueItems\": true}}}");
+    page.ask("Anna likes red.");
+    assertThat(browser.find("#schema-problem").getText())
+        .startsWith("At /properties/a~1b/uniqueItems: ");
+    assertThat(browser.find("#schema").getAttribute("aria-invalid")).isEqualTo("true");
+    assertThat(
+            browser.run(
+                "return document.activeElement.value.slice(document.activeElement.selectionStart, document.activeElement.selectionEnd);"))
+        .isEqualTo("\"uniqueItems\"");
+    assertThat(browser.find("#prompt").getAttribute("value")).isEqualTo("Anna likes red.");
+    assertThat(page.questions()).isEmpty();
+    assertThat(browser.shows("#welcome")).isTrue();
+    browser.screenshot("schema-refused");
+    assertThat(browser.consoleMessages()).singleElement().asString().contains("400");
+
+    browser.find("#schema").clear();
+    browser.find("#schema").sendKeys("{\"type\"");
+    assertThat(browser.shows("#schema-problem")).isFalse();
+    page.send("");
+    assertThat(browser.find("#schema-problem").getText()).startsWith("The schema is not JSON");
+    assertThat(page.questions()).isEmpty();
+
+    page.answerAs("Text");
+    assertThat(browser.shows("#schema-editor")).isFalse();
+    page.send("");
+    page.awaitEnd();
+    assertThat(page.questions()).containsExactly("Anna likes red.");
+  }
+
+  @Test
+  void doesNotVouchForAnAnswerThatWasStopped() {
+    page.answerBySchema(
+        "{\"type\": \"array\", \"items\": {\"type\": \"string\", \"maxLength\": 9}, \"minItems\": 900}");
+    page.send("Repeat: one");
+    browser.await("the beginning", () -> browser.shows(".structured"));
+    browser.find("#stop").click();
+    page.awaitEnd();
+    assertThat(page.texts(".notice")).containsExactly("Stopped.");
+    assertThat(page.answers()).singleElement().asString().doesNotContain("follows the schema");
+    assertThat(browser.find(".answer pre").getText()).startsWith("[");
+  }
+
+  /** What is shown is what was written, but for white space, wherever the text is cut. */
+  @Test
+  void formatsUnfinishedJson() {
+    Object shown =
+        browser.run(
+            """
+            const { showJson } = await import('/json-view.js');
+            const node = document.createElement('pre');
+            const text = '{"a": [], "b": {}, "c":[1, {"d\\\\"": "x, \\\\u00e9{ "}], "e": null}';
+            const bare = (json) => json.replace(/[ \\n]/g, '');
+            for (let end = 0; end <= text.length; end++) {
+              showJson(node, text.slice(0, end));
+              if (bare(node.textContent) !== bare(text.slice(0, end))) return [text.slice(0, end), node.textContent];
+            }
+            return [JSON.stringify(JSON.parse(text), null, 2) === node.textContent.replace('\\\\u00e9', '\u00e9'),
+              [...node.querySelectorAll('.key')].map((key) => key.textContent).join(' ')];
+            """);
+    assertThat(shown).isEqualTo(List.of(true, "\"a\" \"b\" \"c\" \"d\\\"\" \"e\""));
+  }
+
   @Test
   void shiftEnterStartsALineAndEnterSends() {
     page.type("Repeat: one" + Keys.chord(Keys.SHIFT, Keys.ENTER) + "two");
@@ -192,6 +329,9 @@ class ChatPageBrowserTest {
     page.set("thinking", false);
     page.set("weather", true);
     page.ask("What is the weather in Rome and Cairo?");
+    page.set("weather", false);
+    page.answerAs("Person");
+    page.ask("Anna is 31 years old and lives in Oslo.");
     browser.screenshot("chat-light");
     browser.emulate("dark");
     browser.screenshot("chat-dark");

@@ -20,7 +20,7 @@ import java.util.stream.Stream;
 
 /**
  * The Markdown files of a repository and what is wrong with them: relative links that lead nowhere,
- * and snippets that differ from their source.
+ * snippets that differ from their source, and Java that has none.
  *
  * <p>A snippet is a fenced block right after a line {@code <!-- snippet: path#tag -->}. It has to
  * equal what stands between {@code tag::tag[]} and {@code end::tag[]} in that file, without common
@@ -90,6 +90,21 @@ final class Documentation {
           if (!reason.isEmpty()) {
             problems.add("%s:%d: %s".formatted(root.relativize(page), i + 1, reason));
           }
+        }
+      }
+    }
+    return problems;
+  }
+
+  /** Blocks of Java that no compiler reads, as {@code page:line}. */
+  List<String> javaWithoutSource() {
+    List<String> problems = new ArrayList<>();
+    for (Path page : pages) {
+      List<String> lines = lines(page);
+      for (int i = 0; i < lines.size(); i++) {
+        if (lines.get(i).strip().equals("```java")
+            && (i == 0 || !SNIPPET.matcher(lines.get(i - 1).strip()).matches())) {
+          problems.add("%s:%d".formatted(root.relativize(page), i + 1));
         }
       }
     }

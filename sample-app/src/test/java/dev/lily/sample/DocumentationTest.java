@@ -25,6 +25,11 @@ class DocumentationTest {
   }
 
   @Test
+  void javaIsCompiled() {
+    assertThat(new Documentation(ROOT).javaWithoutSource()).isEmpty();
+  }
+
+  @Test
   void reportsLinksToMissingFilesAndHeadings(@TempDir Path root) throws IOException {
     write(
         root.resolve("README.md"),
@@ -117,6 +122,24 @@ class DocumentationTest {
             "docs/page.md:13: A.java has no region between tag::three[] and end::three[]",
             "docs/page.md:16: B.java does not exist",
             "docs/page.md:17: a fenced block has to follow the snippet's comment");
+  }
+
+  @Test
+  void reportsJavaWithoutSource(@TempDir Path root) throws IOException {
+    write(
+        root.resolve("README.md"),
+        """
+        <!-- snippet: A.java#one -->
+        ```java
+        ```
+        ```java
+        ```
+        ```
+        ```
+        """);
+    write(root.resolve("docs/page.md"), "```java\n```\n");
+    assertThat(new Documentation(root).javaWithoutSource())
+        .containsExactly("README.md:4", "docs/page.md:1");
   }
 
   private static void write(Path file, String text) throws IOException {
