@@ -39,7 +39,13 @@ final class AnswerHandler {
     return bodies
         .read(request)
         .publishOn(scheduler)
-        .map(body -> operation.read(WireJson.read(body)))
+        .map(
+            body -> {
+              FieldReader fields = FieldReader.of(WireJson.read(body));
+              AskedAnswer asked = operation.read(fields);
+              IgnoredFields.report(fields.unread(), request);
+              return asked;
+            })
         .flatMap(
             asked ->
                 source

@@ -1,7 +1,6 @@
 package dev.lily.spring.openai;
 
 import java.util.function.UnaryOperator;
-import tools.jackson.databind.JsonNode;
 
 /** {@code POST /chat/completions}. Thread-safe. */
 final class ChatCompletionOperation implements Operation {
@@ -14,8 +13,8 @@ final class ChatCompletionOperation implements Operation {
   }
 
   @Override
-  public AskedAnswer read(JsonNode body) {
-    CompletionRequest asked = requests.map(body);
+  public AskedAnswer read(FieldReader fields) {
+    CompletionRequest asked = requests.map(fields);
     AnswerIdentity identity = identities.next("chatcmpl-", asked.logprobs());
     return new AskedAnswer(
         asked.choices(),

@@ -9,7 +9,6 @@ import dev.lily.engine.sampling.SamplingOptions;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
-import tools.jackson.databind.JsonNode;
 
 /**
  * Maps the body of a chat completion to requests of the engine. What it cannot honour it refuses,
@@ -38,8 +37,7 @@ final class CompletionRequestMapper {
    * @throws ApiException if a field has the wrong type or a value that is not supported
    * @throws RuntimeException one of the engine's exceptions if its rules are broken
    */
-  CompletionRequest map(JsonNode body) {
-    FieldReader fields = FieldReader.of(body);
+  CompletionRequest map(FieldReader fields) {
     common.checkModel(fields);
     checkUnsupported(fields);
     boolean stream = fields.isTrue("stream");

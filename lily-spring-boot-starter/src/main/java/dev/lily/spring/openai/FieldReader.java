@@ -1,8 +1,10 @@
 package dev.lily.spring.openai;
 
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.node.ObjectNode;
@@ -14,6 +16,7 @@ import tools.jackson.databind.node.ObjectNode;
 final class FieldReader {
   private final ObjectNode object;
   private final String prefix;
+  private final Set<String> read = new HashSet<>();
 
   private FieldReader(ObjectNode object, String prefix) {
     this.object = object;
@@ -51,6 +54,7 @@ final class FieldReader {
   }
 
   @Nullable JsonNode node(String name) {
+    read.add(name);
     JsonNode value = object.get(name);
     return value == null || value.isNull() ? null : value;
   }
@@ -168,6 +172,17 @@ final class FieldReader {
 
   Iterable<Map.Entry<String, JsonNode>> entries() {
     return object.properties();
+  }
+
+  /** Fields that are there and that nobody has asked for, in their order. */
+  List<String> unread() {
+    List<String> unread = new ArrayList<>();
+    for (String name : object.propertyNames()) {
+      if (!read.contains(name) && !object.get(name).isNull()) {
+        unread.add(name);
+      }
+    }
+    return unread;
   }
 
   /** The path of this object, as errors name it; empty for a whole request. */

@@ -1,7 +1,5 @@
 package dev.lily.spring.openai;
 
-import tools.jackson.databind.JsonNode;
-
 /** One of the API's operations that let the model write. Thread-safe. */
 @FunctionalInterface
 interface Operation {
@@ -12,5 +10,5 @@ interface Operation {
    * @throws ApiException if a field has the wrong type or a value that is not supported
    * @throws RuntimeException one of the engine's exceptions if its rules are broken
    */
-  AskedAnswer read(JsonNode body);
+  AskedAnswer read(FieldReader fields);
 }

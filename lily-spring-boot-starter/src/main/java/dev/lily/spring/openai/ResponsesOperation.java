@@ -1,7 +1,6 @@
 package dev.lily.spring.openai;
 
 import java.util.List;
-import tools.jackson.databind.JsonNode;
 
 /** {@code POST /responses}, of which nothing is stored. Thread-safe. */
 final class ResponsesOperation implements Operation {
@@ -14,8 +13,8 @@ final class ResponsesOperation implements Operation {
   }
 
   @Override
-  public AskedAnswer read(JsonNode body) {
-    ResponsesRequest asked = requests.map(body);
+  public AskedAnswer read(FieldReader fields) {
+    ResponsesRequest asked = requests.map(fields);
     AnswerIdentity identity = identities.next("resp_", false);
     return new AskedAnswer(
         List.of(asked.request()),

@@ -29,8 +29,7 @@ final class ResponsesRequestMapper {
     common = new CommonFields(model, options);
   }
 
-  ResponsesRequest map(JsonNode body) {
-    FieldReader fields = FieldReader.of(body);
+  ResponsesRequest map(FieldReader fields) {
     common.checkModel(fields);
     checkUnsupported(fields);
     ResponsesInput input = ResponsesInput.read(fields);

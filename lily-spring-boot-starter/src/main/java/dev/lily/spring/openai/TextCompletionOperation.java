@@ -2,7 +2,6 @@ package dev.lily.spring.openai;
 
 import dev.lily.engine.generation.ContextOverflowException;
 import dev.lily.engine.generation.InvalidRequestException;
-import tools.jackson.databind.JsonNode;
 
 /** {@code POST /completions}: continues texts without the chat template. Thread-safe. */
 final class TextCompletionOperation implements Operation {
@@ -15,8 +14,8 @@ final class TextCompletionOperation implements Operation {
   }
 
   @Override
-  public AskedAnswer read(JsonNode body) {
-    TextCompletionRequest asked = requests.map(body);
+  public AskedAnswer read(FieldReader fields) {
+    TextCompletionRequest asked = requests.map(fields);
     AnswerIdentity identity = identities.next("cmpl-", asked.topLogprobs() >= 0);
     return new AskedAnswer(
         asked.choices(),

@@ -27,8 +27,7 @@ final class TextCompletionRequestMapper {
     common = new CommonFields(model.name(), options);
   }
 
-  TextCompletionRequest map(JsonNode body) {
-    FieldReader fields = FieldReader.of(body);
+  TextCompletionRequest map(FieldReader fields) {
     common.checkModel(fields);
     if (fields.has("suffix")) {
       throw ApiError.unsupported(

@@ -62,11 +62,22 @@ class LilyOpenAiAutoConfigurationTest {
   }
 
   @Test
-  void servesNothingOutsideOfAReactiveWebApplication() {
+  void servesNothingOutsideOfAReactiveWebApplicationAndSaysSo(CapturedOutput output) {
     new ApplicationContextRunner()
-        .withConfiguration(AutoConfigurations.of(LilyOpenAiAutoConfiguration.class))
+        .withConfiguration(
+            AutoConfigurations.of(
+                LilyOpenAiAutoConfiguration.class, LilyOpenAiAbsenceAutoConfiguration.class))
         .withPropertyValues("lily.openai.enabled=true")
         .run(context -> assertThat(context).hasNotFailed().doesNotHaveBean(ROUTES));
+    assertThat(output).contains("is NOT served");
+  }
+
+  @Test
+  void saysNothingOfTheKindWhereItServes(CapturedOutput output) {
+    enabled
+        .withConfiguration(AutoConfigurations.of(LilyOpenAiAbsenceAutoConfiguration.class))
+        .run(context -> assertThat(context).hasBean(ROUTES));
+    assertThat(output).doesNotContain("is NOT served");
   }
 
   @Test

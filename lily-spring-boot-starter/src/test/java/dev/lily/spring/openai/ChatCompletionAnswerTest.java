@@ -13,6 +13,7 @@ import dev.lily.engine.generation.GenerationEvent;
 import dev.lily.engine.generation.TokenLogprob;
 import java.time.Duration;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import tools.jackson.databind.JsonNode;
 
@@ -45,6 +46,39 @@ class ChatCompletionAnswerTest extends EndpointTest {
                 {'prompt_tokens':7,'completion_tokens':5,'total_tokens':12,
                  'prompt_tokens_details':{'cached_tokens':3},
                  'completion_tokens_details':{'reasoning_tokens':2}}"""));
+  }
+
+  @Test
+  void namesTheFieldsThatHadNoEffect() {
+    EndpointServer server = serve(answer("Hello"), completed(FinishReason.STOP));
+    for (String stream : List.of("", "'stream':true,")) {
+      assertThat(
+              ignoredFields(
+                  server,
+                  "{"
+                      + stream
+                      + "'user':'u','guided_grammar':'g','seed':1,'thinking_budget':null,'a\\r\\nb':1,"
+                      + MESSAGES
+                      + "}"))
+          .isEqualTo("user, guided_grammar, ?");
+    }
+    assertThat(ignoredFields(server, WHOLE)).isNull();
+    StringBuilder many = new StringBuilder("{");
+    for (int i = 0; i < 40; i++) {
+      many.append("'f").append(i).append("':1,");
+    }
+    assertThat(ignoredFields(server, many + MESSAGES + "}")).startsWith("f0, ").endsWith("f31, ...");
+  }
+
+  private static @Nullable String ignoredFields(EndpointServer server, String body) {
+    return server
+        .post(body)
+        .expectStatus()
+        .isOk()
+        .expectBody()
+        .returnResult()
+        .getResponseHeaders()
+        .getFirst("x-ignored-fields");
   }
 
   @Test

@@ -30,7 +30,7 @@ class CompletionRequestMapperTest {
   private static CompletionRequest map(String fields, OpenAiOptions options) {
     String separator = fields.isEmpty() ? "" : ",";
     return new CompletionRequestMapper("nano", options)
-        .map(Json.object("{" + HI + separator + fields + "}"));
+        .map(FieldReader.of(Json.object("{" + HI + separator + fields + "}")));
   }
 
   private static GenerationRequest one(String fields) {
@@ -42,7 +42,7 @@ class CompletionRequestMapperTest {
   private static ApiError refusal(ObjectNode body) {
     Throwable thrown =
         catchThrowable(
-            () -> new CompletionRequestMapper("nano", OpenAiOptions.builder().build()).map(body));
+            () -> new CompletionRequestMapper("nano", OpenAiOptions.builder().build()).map(FieldReader.of(body)));
     assertThat(thrown).isNotNull();
     return ErrorMapper.map(thrown);
   }
@@ -168,7 +168,7 @@ class CompletionRequestMapperTest {
               {'role':'tool','tool_call_id':'c1','content':[{'type':'text','text':'42'}]}]}""");
     List<Message> messages =
         new CompletionRequestMapper("nano", OpenAiOptions.builder().build())
-            .map(body)
+            .map(FieldReader.of(body))
             .choices()
             .getFirst()
             .conversation()
@@ -396,7 +396,7 @@ class CompletionRequestMapperTest {
         catchThrowable(
             () ->
                 new CompletionRequestMapper("nano", OpenAiOptions.builder().build())
-                    .map(Json.read("[1]")));
+                    .map(FieldReader.of(Json.read("[1]"))));
     assertThat(ErrorMapper.map(thrown).message())
         .isEqualTo("The body is an array; it must be a JSON object.");
   }

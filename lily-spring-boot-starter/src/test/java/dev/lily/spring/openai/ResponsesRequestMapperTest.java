@@ -20,7 +20,7 @@ class ResponsesRequestMapperTest {
 
   private static ResponsesRequest map(String fields) {
     return new ResponsesRequestMapper("nano", OpenAiOptions.builder().build())
-        .map(Json.object("{" + fields + "}"));
+        .map(FieldReader.of(Json.object("{" + fields + "}")));
   }
 
   private static List<Message> messages(String fields) {
