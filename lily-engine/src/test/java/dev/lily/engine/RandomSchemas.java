@@ -54,7 +54,12 @@ final class RandomSchemas {
       case 5 -> string();
       case 6, 7 -> array(depth);
       case 8, 9 -> object(depth);
-      case 10 -> anyOf(depth);
+      case 10 ->
+          switch (random.nextInt(4)) {
+            case 0 -> oneOf(depth);
+            case 1 -> allOf();
+            default -> anyOf(depth);
+          };
       default -> reference(depth);
     };
   }
@@ -149,6 +154,26 @@ final class RandomSchemas {
     for (int i = 0; i < 2 + random.nextInt(2); i++) {
       branches.add(any(depth - 1));
     }
+    return schema;
+  }
+
+  /** Branches of different types, because it must be plain that they exclude each other. */
+  private ObjectNode oneOf(int depth) {
+    ObjectNode schema = MAPPER.createObjectNode();
+    ArrayNode branches = schema.putArray("oneOf");
+    branches.add(string()).add(number("integer")).add(array(depth)).add(object(depth));
+    while (branches.size() > 2 + random.nextInt(3)) {
+      branches.remove(random.nextInt(branches.size()));
+    }
+    return schema;
+  }
+
+  private ObjectNode allOf() {
+    ObjectNode schema = MAPPER.createObjectNode().put("type", "integer");
+    int low = random.nextInt(100);
+    ArrayNode parts = schema.putArray("allOf");
+    parts.addObject().put("minimum", low);
+    parts.addObject().put("maximum", low + random.nextInt(1000)).put("minimum", low - 5);
     return schema;
   }
 
