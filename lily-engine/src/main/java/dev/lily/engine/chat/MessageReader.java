@@ -3,6 +3,8 @@ package dev.lily.engine.chat;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.SortedMap;
+import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 import tools.jackson.core.JacksonException;
 import tools.jackson.core.exc.StreamConstraintsException;
@@ -13,8 +15,8 @@ import tools.jackson.databind.node.ObjectNode;
 
 /**
  * Reads messages in the JSON form that chat templates and the OpenAI API share: {@code role},
- * {@code content}, {@code reasoning_content}, {@code tool_calls}. Fields that the template does not
- * read ({@code name}, {@code tool_call_id}, …) are ignored.
+ * {@code content}, {@code reasoning_content}, {@code tool_calls}, {@code tool_call_id}. Fields that
+ * the template does not read, such as {@code name}, are ignored.
  *
  * <ul>
  *   <li>Role {@code developer} is read as {@code system}.
@@ -25,6 +27,8 @@ import tools.jackson.databind.node.ObjectNode;
  *       text}.
  *   <li>A tool call is {@code {"function": {…}}} or the bare function. Its {@code arguments} are an
  *       object or an object's JSON text; absent, {@code null} and blank text mean {@code {}}.
+ *   <li>Results that name all their calls by different ids are put in the order of the calls: in
+ *       the template nothing else joins them.
  * </ul>
  */
 public final class MessageReader {
@@ -52,6 +56,11 @@ public final class MessageReader {
     for (int i = 0; i < messages.size(); i++) {
       read.add(readMessage(messages.get(i), "messages[" + i + "]"));
     }
+    for (int i = 0; i < read.size(); i++) {
+      if (read.get(i) instanceof Message.Assistant answer && answer.toolCalls().size() > 1) {
+        orderResults(read, i + 1, answer.toolCalls(), messages);
+      }
+    }
     return List.copyOf(read);
   }
 
@@ -73,6 +82,26 @@ public final class MessageReader {
       read.add(readTool(tools.get(i), "tools[" + i + "]"));
     }
     return List.copyOf(read);
+  }
+
+  /** Orders the results from {@code start} on as the calls that they answer. */
+  private static void orderResults(
+      List<Message> read, int start, List<ToolCall> calls, JsonNode messages) {
+    List<String> order = calls.stream().map(ToolCall::id).toList();
+    SortedMap<Integer, Message> results = new TreeMap<>();
+    int end = start;
+    while (end < read.size() && read.get(end) instanceof Message.ToolResult) {
+      String id = messages.get(end).path("tool_call_id").asString("");
+      int call = order.indexOf(id);
+      if (call < 0 || call != order.lastIndexOf(id) || results.put(call, read.get(end)) != null) {
+        return;
+      }
+      end++;
+    }
+    int next = start;
+    for (Message result : results.values()) {
+      read.set(next++, result);
+    }
   }
 
   private static Message readMessage(JsonNode message, String path) {

@@ -5,12 +5,14 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.InstanceOfAssertFactories.type;
 
 import java.util.List;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
+import tools.jackson.databind.node.ArrayNode;
 import tools.jackson.databind.node.JsonNodeFactory;
 import tools.jackson.databind.node.ObjectNode;
 
@@ -34,6 +36,33 @@ class MessageReaderTest {
             new Message.User("u"),
             new Message.Assistant(List.of(new ContentPart.Text("a")), "r", List.of()),
             new Message.ToolResult("t"));
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "c1 c2 c3, c3 c1 c2, c1 c2 c3",
+    "c1 c2 c3, c3 c1, c1 c3",
+    "c1 c2 c3, c2 x c1, c2 x c1",
+    "c1 c2 c3, c2 c2 c1, c2 c2 c1",
+    "c1 c1 c3, c3 c1, c3 c1",
+  })
+  void putsResultsInTheOrderOfTheirCallsIfTheIdsSayIt(String calls, String sent, String read) {
+    ArrayNode messages = JsonNodeFactory.instance.arrayNode();
+    ArrayNode called =
+        messages.addObject().put("role", "assistant").put("content", "").putArray("tool_calls");
+    for (String id : calls.split(" ")) {
+      called.addObject().put("id", id).putObject("function").put("name", "f");
+    }
+    for (String id : sent.split(" ")) {
+      messages.addObject().put("role", "tool").put("tool_call_id", id).put("content", id);
+    }
+    messages.addObject().put("role", "user").put("content", "u");
+    assertThat(MessageReader.readMessages(messages).stream().skip(1))
+        .containsExactlyElementsOf(
+            Stream.concat(
+                    Stream.of(read.split(" ")).map(Message.ToolResult::new),
+                    Stream.of(new Message.User("u")))
+                .toList());
   }
 
   @Test

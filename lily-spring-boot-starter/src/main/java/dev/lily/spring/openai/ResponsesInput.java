@@ -128,6 +128,7 @@ final class ResponsesInput {
       case "function_call" -> addCall(item);
       case "function_call_output" -> {
         ObjectNode message = add(item.path(), "tool");
+        copy(item, "call_id", message, "tool_call_id");
         JsonNode output = item.node("output");
         if (output != null) {
           message.set("content", output);
@@ -187,14 +188,19 @@ final class ResponsesInput {
   private void addCall(FieldReader item) {
     ObjectNode open = openTurn();
     ObjectNode message = open != null ? open : add(item.path(), "assistant");
-    ObjectNode function = message.withArray("tool_calls").addObject().putObject("function");
-    for (String name : List.of("name", "arguments")) {
-      String value = item.string(name);
-      if (value != null) {
-        function.put(name, value);
-      }
-    }
+    ObjectNode call = message.withArray("tool_calls").addObject();
+    copy(item, "call_id", call, "id");
+    ObjectNode function = call.putObject("function");
+    copy(item, "name", function, "name");
+    copy(item, "arguments", function, "arguments");
     callPaths.getLast().add(item.path());
+  }
+
+  private static void copy(FieldReader item, String name, ObjectNode to, String newName) {
+    String value = item.string(name);
+    if (value != null) {
+      to.put(newName, value);
+    }
   }
 
   /** The model's turn, if the last message is one. */

@@ -31,12 +31,24 @@ import org.springframework.boot.context.properties.source.InvalidConfigurationPr
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
 @Timeout(120)
 @ExtendWith(OutputCaptureExtension.class)
 class LilyOverflowAutoConfigurationTest {
+  @Configuration(proxyBeanMethods = false)
+  static class BySize {
+    // tag::policy[]
+    @Bean
+    OverflowPolicy bigPromptsGoToTheCluster() {
+      return prompt -> prompt.getContents().length() > 50_000;
+    }
+    // end::policy[]
+  }
+
   private final ScriptedChatModel cluster = ScriptedChatModel.saying("far away");
 
   /** Without another chat model. */
@@ -59,7 +71,11 @@ class LilyOverflowAutoConfigurationTest {
   private final ApplicationContextRunner on = off.withPropertyValues("lily.overflow.enabled=true");
 
   private static ChatResponse ask(ChatClient.Builder clients) {
-    return clients.build().prompt("hi").call().chatResponse();
+    return ask(clients, "hi");
+  }
+
+  private static ChatResponse ask(ChatClient.Builder clients, String question) {
+    return clients.build().prompt(question).call().chatResponse();
   }
 
   private static void assertFails(ApplicationContextRunner runner, String... messages) {
@@ -82,6 +98,23 @@ class LilyOverflowAutoConfigurationTest {
                 .doesNotHaveBean(Overflow.class)
                 .doesNotHaveBean(OverflowChatModel.class)
                 .doesNotHaveBean(RequestOverflow.class));
+  }
+
+  @Test
+  void sendsAwayWhatThePolicySays() {
+    on.withUserConfiguration(BySize.class)
+        .run(
+            context -> {
+              ChatClient.Builder clients = context.getBean(ChatClient.Builder.class);
+              assertThat(
+                      ask(clients, "hi").getMetadata().<Object>get(Overflow.ANSWERED_BY))
+                  .isEqualTo(OverflowChatModel.LOCAL);
+              assertThat(
+                      ask(clients, "a".repeat(50_001))
+                          .getMetadata()
+                          .<Object>get(Overflow.ANSWERED_BY))
+                  .isEqualTo("cluster");
+            });
   }
 
   @Test

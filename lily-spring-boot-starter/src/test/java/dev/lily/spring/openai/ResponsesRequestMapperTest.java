@@ -58,9 +58,9 @@ class ResponsesRequestMapperTest {
                    'content':[{'type':'output_text','text':'a','annotations':[]}]},
                   {'type':'function_call','call_id':'c1','name':'f','arguments':'{\\"x\\":1}'},
                   {'type':'function_call','call_id':'c2','name':'g','arguments':''},
-                  {'type':'function_call_output','call_id':'c1','output':'1'},
                   {'type':'function_call_output','call_id':'c2',
                    'output':[{'type':'input_text','text':'2'}]},
+                  {'type':'function_call_output','call_id':'c1','output':'1'},
                   {'type':'reasoning','id':'rs_2','summary':[{'type':'summary_text','text':'s'}]},
                   {'type':'message','role':'assistant','content':'b'},
                   {'role':'assistant','content':'c'}]"""))
