@@ -242,20 +242,20 @@ class HostileRequestsTest {
       assertDeltas(stream, 3);
       for (String format : formats) {
         JsonNode error =
-            body(post(
-                        CHAT,
-                        "{\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"x\",\"schema\":"
-                            + format
-                            + "}},"
-                            + QUESTION.substring(1))
-                    .expectStatus()
-                    .isBadRequest())
+            post(
+                    CHAT,
+                    "{\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"x\",\"schema\":"
+                        + format
+                        + "}},"
+                        + QUESTION.substring(1),
+                    HttpStatus.BAD_REQUEST)
                 .path("error");
         assertThat(error.path("type").stringValue()).isEqualTo("invalid_request_error");
       }
-      post(CHAT, "{\"tools\":" + "[".repeat(3000) + "]".repeat(3000) + "," + QUESTION.substring(1))
-          .expectStatus()
-          .isBadRequest();
+      post(
+          CHAT,
+          "{\"tools\":" + "[".repeat(3000) + "]".repeat(3000) + "," + QUESTION.substring(1),
+          HttpStatus.BAD_REQUEST);
       assertDeltas(stream, 20);
     }
   }

@@ -106,8 +106,7 @@ class LilyOverflowAutoConfigurationTest {
         .run(
             context -> {
               ChatClient.Builder clients = context.getBean(ChatClient.Builder.class);
-              assertThat(
-                      ask(clients, "hi").getMetadata().<Object>get(Overflow.ANSWERED_BY))
+              assertThat(ask(clients, "hi").getMetadata().<Object>get(Overflow.ANSWERED_BY))
                   .isEqualTo(OverflowChatModel.LOCAL);
               assertThat(
                       ask(clients, "a".repeat(50_001))

@@ -67,7 +67,9 @@ class ChatCompletionAnswerTest extends EndpointTest {
     for (int i = 0; i < 40; i++) {
       many.append("'f").append(i).append("':1,");
     }
-    assertThat(ignoredFields(server, many + MESSAGES + "}")).startsWith("f0, ").endsWith("f31, ...");
+    assertThat(ignoredFields(server, many + MESSAGES + "}"))
+        .startsWith("f0, ")
+        .endsWith("f31, ...");
   }
 
   private static @Nullable String ignoredFields(EndpointServer server, String body) {

@@ -42,7 +42,9 @@ class CompletionRequestMapperTest {
   private static ApiError refusal(ObjectNode body) {
     Throwable thrown =
         catchThrowable(
-            () -> new CompletionRequestMapper("nano", OpenAiOptions.builder().build()).map(FieldReader.of(body)));
+            () ->
+                new CompletionRequestMapper("nano", OpenAiOptions.builder().build())
+                    .map(FieldReader.of(body)));
     assertThat(thrown).isNotNull();
     return ErrorMapper.map(thrown);
   }

@@ -62,7 +62,8 @@ class SecuredApplicationTest {
                       .permitAll()
                       .anyExchange()
                       .authenticated())
-          // The API takes JSON only and no cookies, so it needs no CSRF token. The rest keeps its own.
+          // The API takes JSON only and no cookies, so it needs no CSRF token. The rest keeps its
+          // own.
           .csrf(
               csrf ->
                   csrf.requireCsrfProtectionMatcher(
@@ -80,8 +81,7 @@ class SecuredApplicationTest {
       return OpenAiEndpoint.routes(
           new ServedModel(
               EndpointServer.MODEL, EndpointServer.CONTEXT_LENGTH, EndpointServer.TOKENIZER),
-          new AnswerSource(
-              EndpointServer.MODEL, engine, AnswerRecorder.NONE, RequestOverflow.NONE),
+          new AnswerSource(EndpointServer.MODEL, engine, AnswerRecorder.NONE, RequestOverflow.NONE),
           OpenAiOptions.builder().build(),
           Schedulers.boundedElastic(),
           Instant::now);
@@ -107,8 +107,10 @@ class SecuredApplicationTest {
   }
 
   private final ScriptedEngine engine =
-      ScriptedEngine.playing(ScriptedEngine.answer("hi"), ScriptedEngine.completed(FinishReason.STOP));
-  private final AnnotationConfigApplicationContext context = new AnnotationConfigApplicationContext();
+      ScriptedEngine.playing(
+          ScriptedEngine.answer("hi"), ScriptedEngine.completed(FinishReason.STOP));
+  private final AnnotationConfigApplicationContext context =
+      new AnnotationConfigApplicationContext();
   private WebTestClient client;
 
   @BeforeEach
@@ -152,7 +154,9 @@ class SecuredApplicationTest {
   @Test
   void answersThoseWhoMayAsk() {
     assertThat(ask("ann", false, HttpStatus.OK)).contains("\"content\":\"hi\"");
-    assertThat(ask("ann", true, HttpStatus.OK)).contains("\"content\":\"hi\"").endsWith("[DONE]\n\n");
+    assertThat(ask("ann", true, HttpStatus.OK))
+        .contains("\"content\":\"hi\"")
+        .endsWith("[DONE]\n\n");
   }
 
   @Test
