@@ -20,6 +20,10 @@ import org.jspecify.annotations.Nullable;
  *     that long
  * @param memoryLimitBytes most bytes for weights, states and scratch; {@code null} takes the
  *     device's budget
+ * @param cacheBytes most bytes of the prefix cache; 0 turns it off, {@code null} leaves the size to
+ *     the memory plan
+ * @param snapshotInterval prompt tokens after which the prefix cache keeps the state wherever they
+ *     are; 0 for message boundaries alone
  * @param defaults sampling defaults, between the request's and the profile of its mode
  * @param stallTimeout a session whose consumer takes nothing for this long is ended
  */
@@ -32,6 +36,8 @@ public record EngineOptions(
     int queueLimit,
     int prefillChunk,
     @Nullable Long memoryLimitBytes,
+    @Nullable Long cacheBytes,
+    int snapshotInterval,
     SamplingOptions defaults,
     Duration stallTimeout) {
 
@@ -39,10 +45,9 @@ public record EngineOptions(
     positive("contextLength", contextLength == null ? 1 : contextLength);
     positive("maxSessions", maxSessions);
     positive("prefillChunk", prefillChunk);
-    if (queueLimit < 0) {
-      throw new IllegalArgumentException(
-          "queueLimit is " + queueLimit + "; it must not be negative");
-    }
+    notNegative("queueLimit", queueLimit);
+    notNegative("cacheBytes", cacheBytes == null ? 0 : cacheBytes);
+    notNegative("snapshotInterval", snapshotInterval);
     if (!stallTimeout.isPositive()) {
       throw new IllegalArgumentException(
           "stallTimeout is " + stallTimeout + "; it must be positive");
@@ -52,6 +57,12 @@ public record EngineOptions(
   private static void positive(String name, int value) {
     if (value < 1) {
       throw new IllegalArgumentException(name + " is " + value + "; it must be at least 1");
+    }
+  }
+
+  private static void notNegative(String name, long value) {
+    if (value < 0) {
+      throw new IllegalArgumentException(name + " is " + value + "; it must not be negative");
     }
   }
 
@@ -70,6 +81,8 @@ public record EngineOptions(
     private int queueLimit = 64;
     private int prefillChunk = 256;
     private @Nullable Long memoryLimitBytes;
+    private @Nullable Long cacheBytes;
+    private int snapshotInterval = 2048;
     private SamplingOptions defaults = SamplingOptions.NONE;
     private Duration stallTimeout = Duration.ofSeconds(60);
 
@@ -112,6 +125,16 @@ public record EngineOptions(
       return this;
     }
 
+    public Builder cacheBytes(@Nullable Long value) {
+      cacheBytes = value;
+      return this;
+    }
+
+    public Builder snapshotInterval(int value) {
+      snapshotInterval = value;
+      return this;
+    }
+
     public Builder defaults(SamplingOptions value) {
       defaults = value;
       return this;
@@ -132,6 +155,8 @@ public record EngineOptions(
           queueLimit,
           prefillChunk,
           memoryLimitBytes,
+          cacheBytes,
+          snapshotInterval,
           defaults,
           stallTimeout);
     }

@@ -20,6 +20,7 @@ import org.slf4j.LoggerFactory;
  */
 final class Session {
   private static final Logger log = LoggerFactory.getLogger(Session.class);
+  private static final int NOT_LOOKED_UP = -1;
   private static final int[] PREVIOUS = {RowPlan.PREVIOUS_TOKEN};
 
   private enum Phase {
@@ -46,13 +47,17 @@ final class Session {
   private final int maxTokens;
   private final @Nullable Duration timeout;
   private final long submittedNanos;
+  private final boolean answerIsRepeated;
   private final List<TokenLogprob> logprobs = new ArrayList<>();
 
   private Phase phase = Phase.WAITING;
   private @Nullable SequenceState state;
+  private @Nullable CachedPrefix prefix;
+  private boolean keepsAnswer;
   private boolean ready = true;
   private long stalledNanos;
 
+  private int cached = NOT_LOOKED_UP;
   private int promptSubmitted;
   private int samplesSubmitted;
   private int passesInFlight;
@@ -90,6 +95,7 @@ final class Session {
     this.submittedNanos = submittedNanos;
     minTokens = request.minTokens();
     timeout = request.timeout();
+    answerIsRepeated = request.rawPrompt() != null || request.preserveThinking();
     pipeline =
         new AnswerPipeline(
             tokenizer, request.conversation().tools(), prompt.thinking(), request.stopStrings());
@@ -151,8 +157,10 @@ final class Session {
   // Submission.
 
   /** Takes its place with an empty state that it owns from now on. */
-  void admit(SequenceState state, DeviceState device, TokenMasks masks, long now) {
+  void admit(
+      SequenceState state, DeviceState device, TokenMasks masks, PrefixCache cache, long now) {
     this.state = state;
+    prefix = new CachedPrefix(cache, ticket, prompt);
     admitted = true;
     admittedNanos = now;
     phase = Phase.PREFILL;
@@ -167,6 +175,19 @@ final class Session {
 
   int promptRemaining() {
     return prompt.length - promptSubmitted;
+  }
+
+  /**
+   * How many prompt tokens to submit next. The first call takes what the cache has, so that what
+   * other sessions read in the meantime counts, and so that the copy is made in the same pass.
+   */
+  int promptRows(int most) {
+    if (cached == NOT_LOOKED_UP) {
+      cached = prefix().restore(sequence());
+      promptSubmitted = cached;
+      promptRead = cached;
+    }
+    return prefix().rows(promptSubmitted, Math.min(most, promptRemaining()));
   }
 
   /**
@@ -235,16 +256,25 @@ final class Session {
   void passSubmitted(int rows) {
     sequence().advance(rows);
     passesInFlight++;
+    prefix().advanced(sequence());
   }
 
-  /** One of its passes is over; gives the state back if the request has ended meanwhile. */
-  void passOver() {
+  /**
+   * One of its passes is over; gives the state back if the request has ended meanwhile.
+   *
+   * @param failed whether the state is lost
+   */
+  void passOver(boolean failed) {
     passesInFlight--;
+    keepsAnswer &= !failed;
     closeStateIfIdle();
   }
 
   private void closeStateIfIdle() {
     if (phase == Phase.DONE && passesInFlight == 0 && state != null) {
+      if (keepsAnswer) {
+        prefix().answered(state);
+      }
       state.close();
       state = null;
     }
@@ -255,6 +285,13 @@ final class Session {
       throw new IllegalStateException("Request " + ticket.id() + " has no sequence state");
     }
     return state;
+  }
+
+  private CachedPrefix prefix() {
+    if (prefix == null) {
+      throw new IllegalStateException("Request " + ticket.id() + " was not admitted");
+    }
+    return prefix;
   }
 
   // Results.
@@ -285,6 +322,7 @@ final class Session {
       firstTokenNanos = now;
     }
     lastTokenNanos = now;
+    prefix().add(token);
     if (pipeline.isReasoning()) {
       reasoning++;
     }
@@ -292,6 +330,7 @@ final class Session {
       logprobs.add(logprob(pass, index, token));
     }
     FinishReason end = advanceAnswer(token, stopTokens);
+    keepsAnswer = end == FinishReason.TOOL_CALLS || (end != null && answerIsRepeated);
     List<TokenLogprob> reported = logprobs.isEmpty() ? List.of() : List.copyOf(logprobs);
     logprobs.clear();
     emitOutput(reported);
@@ -351,7 +390,7 @@ final class Session {
   }
 
   Usage usage() {
-    return new Usage(prompt.length, generated, reasoning, 0);
+    return new Usage(prompt.length, generated, reasoning, Math.max(0, cached));
   }
 
   Timings timings(long now) {
