@@ -29,7 +29,7 @@ record MemoryPlanner(
   private static final int MIN_CONTEXT_LENGTH = 512;
 
   /** Snapshots that the cache has room for when the user names no size. */
-  static final int SNAPSHOTS_PER_SESSION = 8;
+  static final int SNAPSHOTS_PER_SESSION = 4;
 
   /** Tokens of KV that such a snapshot is reckoned to refer to alone. */
   private static final int TOKENS_PER_SNAPSHOT = 1024;

@@ -46,7 +46,7 @@ final class Session {
   private final int minTokens;
   private final int maxTokens;
   private final @Nullable Duration timeout;
-  private final long submittedNanos;
+  private final RequestTimes times;
   private final boolean answerIsRepeated;
   private final List<TokenLogprob> logprobs = new ArrayList<>();
 
@@ -65,11 +65,6 @@ final class Session {
   private int promptRead;
   private int generated;
   private int reasoning;
-  private boolean admitted;
-  private long admittedNanos;
-  private long promptReadNanos;
-  private long firstTokenNanos;
-  private long lastTokenNanos;
 
   /**
    * @param guide of a constrained answer
@@ -92,7 +87,7 @@ final class Session {
     this.sampling = sampling;
     this.guide = guide;
     this.maxTokens = maxTokens;
-    this.submittedNanos = submittedNanos;
+    times = new RequestTimes(submittedNanos);
     minTokens = request.minTokens();
     timeout = request.timeout();
     answerIsRepeated = request.rawPrompt() != null || request.preserveThinking();
@@ -122,7 +117,7 @@ final class Session {
 
   /** Nanoseconds until the request's time is up; {@link Nanos#FOREVER} if it has no limit. */
   long untilDeadline(long now) {
-    return timeout == null ? Nanos.FOREVER : Nanos.of(timeout) - (now - submittedNanos);
+    return timeout == null ? Nanos.FOREVER : Nanos.of(timeout) - times.sinceSubmission(now);
   }
 
   DeadlineExceededException deadlineExceeded() {
@@ -161,8 +156,7 @@ final class Session {
       SequenceState state, DeviceState device, TokenMasks masks, PrefixCache cache, long now) {
     this.state = state;
     prefix = new CachedPrefix(cache, ticket, prompt);
-    admitted = true;
-    admittedNanos = now;
+    times.admitted(now);
     phase = Phase.PREFILL;
     device.beginSampling(state.samplingSlot(), sampling, prompt);
     if (guide != null) {
@@ -300,7 +294,7 @@ final class Session {
   void readPrompt(int count, long now) {
     promptRead += count;
     if (promptRead == prompt.length) {
-      promptReadNanos = now;
+      times.promptRead(now);
       phase = Phase.DECODE;
     }
     emit(new GenerationEvent.PromptProgress(promptRead, prompt.length));
@@ -318,10 +312,8 @@ final class Session {
           "The back end chose token %d; this model's ids are from 0 to %d"
               .formatted(token, tokenizer.vocabularySize() - 1));
     }
-    if (generated++ == 0) {
-      firstTokenNanos = now;
-    }
-    lastTokenNanos = now;
+    generated++;
+    times.token(now);
     prefix().add(token);
     if (pipeline.isReasoning()) {
       reasoning++;
@@ -394,11 +386,7 @@ final class Session {
   }
 
   Timings timings(long now) {
-    return new Timings(
-        Duration.ofNanos((admitted ? admittedNanos : now) - submittedNanos),
-        Duration.ofNanos(promptRead == prompt.length ? promptReadNanos - admittedNanos : 0),
-        Duration.ofNanos(generated > 0 ? firstTokenNanos - submittedNanos : 0),
-        Duration.ofNanos(generated > 0 ? lastTokenNanos - firstTokenNanos : 0));
+    return times.timings(now);
   }
 
   /** Hands an event to the listener; one that throws has its request cancelled. */

@@ -53,7 +53,7 @@ public record LilyProperties(
    * read again.
    *
    * @param bytes Most memory of the prefix cache. 0 turns it off. By default a quarter of what
-   *     weights and scratch leave, at most about eight snapshots for each session.
+   *     weights and scratch leave, at most about four snapshots for each session.
    * @param snapshotInterval Prompt tokens after which the state is kept wherever they are, beside
    *     the beginnings of messages. 0 for none.
    */
