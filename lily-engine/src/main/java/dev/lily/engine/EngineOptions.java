@@ -24,6 +24,7 @@ import org.jspecify.annotations.Nullable;
  *     the memory plan
  * @param snapshotInterval prompt tokens after which the prefix cache keeps the state wherever they
  *     are; 0 for message boundaries alone
+ * @param pinSystemPrompt whether what the prefix cache keeps of first messages leaves it last
  * @param defaults sampling defaults, between the request's and the profile of its mode
  * @param stallTimeout a session whose consumer takes nothing for this long is ended
  */
@@ -38,6 +39,7 @@ public record EngineOptions(
     @Nullable Long memoryLimitBytes,
     @Nullable Long cacheBytes,
     int snapshotInterval,
+    boolean pinSystemPrompt,
     SamplingOptions defaults,
     Duration stallTimeout) {
 
@@ -83,6 +85,7 @@ public record EngineOptions(
     private @Nullable Long memoryLimitBytes;
     private @Nullable Long cacheBytes;
     private int snapshotInterval = 2048;
+    private boolean pinSystemPrompt;
     private SamplingOptions defaults = SamplingOptions.NONE;
     private Duration stallTimeout = Duration.ofSeconds(60);
 
@@ -135,6 +138,11 @@ public record EngineOptions(
       return this;
     }
 
+    public Builder pinSystemPrompt(boolean value) {
+      pinSystemPrompt = value;
+      return this;
+    }
+
     public Builder defaults(SamplingOptions value) {
       defaults = value;
       return this;
@@ -157,6 +165,7 @@ public record EngineOptions(
           memoryLimitBytes,
           cacheBytes,
           snapshotInterval,
+          pinSystemPrompt,
           defaults,
           stallTimeout);
     }

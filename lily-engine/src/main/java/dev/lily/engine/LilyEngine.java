@@ -74,7 +74,8 @@ public final class LilyEngine implements AutoCloseable {
             plan.cacheBytes(),
             plan.snapshotBytes() / snapshots,
             plan.kvBytesPerToken() * layout.pageTokens(),
-            options.snapshotInterval());
+            options.snapshotInterval(),
+            options.pinSystemPrompt());
   }
 
   /** What the model allows, but no more than one sequence can hold. */

@@ -10,7 +10,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Snapshots of sequences by their tokens, so that prompts that begin alike are not read again.
- * Within its budget the one used longest ago leaves first; when running sequences need pages, it
+ * Within its budget the one used longest ago leaves first, pinned ones after all others; when running sequences need pages, it
  * gives up as many as it takes. Engine thread only.
  */
 final class PrefixCache {
@@ -32,6 +32,7 @@ final class PrefixCache {
   private final Counters counters;
   private final PrefixTree<Entry> tree = new PrefixTree<>();
   private final LinkedHashSet<Node<Entry>> leastRecent = new LinkedHashSet<>();
+  private final LinkedHashSet<Node<Entry>> pinned = new LinkedHashSet<>();
   private final EvictedPrefixes evicted = new EvictedPrefixes();
   private long passesSubmitted;
   private long passesEnded;
@@ -103,11 +104,24 @@ final class PrefixCache {
 
   /** Counts a node as used, and those before it where conversations part. */
   private void touch(Node<Entry> used) {
-    leastRecent.addLast(used);
+    moveLast(used);
     for (Node<Entry> node = used.parent(); node != null; node = node.parent()) {
       if (node.isFork() && node.value() != null) {
-        leastRecent.addLast(node);
+        moveLast(node);
       }
+    }
+  }
+
+  private void moveLast(Node<Entry> node) {
+    (pinned.contains(node) ? pinned : leastRecent).addLast(node);
+  }
+
+  /** Has a node leave after all others; so do at most half of the snapshots. */
+  private void pin(Node<Entry> node) {
+    leastRecent.remove(node);
+    pinned.addLast(node);
+    if (pinned.size() > states.maxSnapshots() / 2) {
+      leastRecent.addLast(pinned.removeFirst());
     }
   }
 
@@ -141,8 +155,12 @@ final class PrefixCache {
       return;
     }
     Node<Entry> known = tree.deepest(tokens, position);
+    boolean pins = options.pinsFirstMessage() && positions.isFirstMessageEnd(tokens, position);
     if (known.position() == position && known.value() != null) {
       touch(known);
+      if (pins) {
+        pin(known);
+      }
       return;
     }
     SequenceState.Snapshot snapshot = state.snapshot();
@@ -153,24 +171,32 @@ final class PrefixCache {
       return;
     }
     long hash = EvictedPrefixes.hash(tokens, position);
-    leastRecent.add(tree.put(tokens, position, new Entry(snapshot, hash, passesSubmitted)));
+    Node<Entry> node = tree.put(tokens, position, new Entry(snapshot, hash, passesSubmitted));
+    leastRecent.addLast(node);
+    if (pins) {
+      pin(node);
+    }
     while (bytes() > options.bytes()) {
       evictOldest();
     }
     show();
   }
 
+  private int numSnapshots() {
+    return leastRecent.size() + pinned.size();
+  }
+
   private long bytes() {
-    return leastRecent.size() * options.snapshotBytes()
+    return numSnapshots() * options.snapshotBytes()
         + states.snapshotPages() * options.pageBytes();
   }
 
   /** Gives up the entry used longest ago; whether there was one. */
   private boolean evictOldest() {
-    if (leastRecent.isEmpty()) {
+    if (numSnapshots() == 0) {
       return false;
     }
-    drop(leastRecent.removeFirst());
+    drop((leastRecent.isEmpty() ? pinned : leastRecent).removeFirst());
     counters.countEvicted();
     show();
     return true;
@@ -187,6 +213,8 @@ final class PrefixCache {
 
   /** Forgets everything: after a failure no state is to be trusted. */
   void clear() {
+    leastRecent.addAll(pinned);
+    pinned.clear();
     while (!leastRecent.isEmpty()) {
       drop(leastRecent.removeFirst());
     }
@@ -202,6 +230,6 @@ final class PrefixCache {
   }
 
   private void show() {
-    counters.showCache(leastRecent.size(), bytes());
+    counters.showCache(numSnapshots(), bytes());
   }
 }

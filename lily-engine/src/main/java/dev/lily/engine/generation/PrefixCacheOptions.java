@@ -8,10 +8,12 @@ package dev.lily.engine.generation;
  * @param snapshotBytes what the recurrent state of one snapshot takes
  * @param pageBytes what a KV page takes
  * @param interval prompt tokens after which a snapshot is made wherever they are; 0 for none
+ * @param pinsFirstMessage whether snapshots behind first messages leave after all others
  */
-public record PrefixCacheOptions(long bytes, long snapshotBytes, long pageBytes, int interval) {
+public record PrefixCacheOptions(
+    long bytes, long snapshotBytes, long pageBytes, int interval, boolean pinsFirstMessage) {
   /** No cache. */
-  public static final PrefixCacheOptions OFF = new PrefixCacheOptions(0, 0, 0, 0);
+  public static final PrefixCacheOptions OFF = new PrefixCacheOptions(0, 0, 0, 0, false);
 
   public PrefixCacheOptions {
     if (bytes < 0 || snapshotBytes < 0 || pageBytes < 0 || interval < 0) {

@@ -56,6 +56,19 @@ final class SnapshotPositions {
     return positions(kept);
   }
 
+  /** Whether the first message of a prompt, such as its system prompt, ends at a position. */
+  boolean isFirstMessageEnd(int[] tokens, int position) {
+    if (position >= tokens.length || tokens[position] != messageStart) {
+      return false;
+    }
+    for (int p = 1; p < position; p++) {
+      if (tokens[p] == messageStart) {
+        return false;
+      }
+    }
+    return true;
+  }
+
   private static int[] positions(boolean[] kept) {
     int[] positions = new int[kept.length];
     int size = 0;

@@ -79,7 +79,7 @@ class PrefixCachePropertyTest {
       @ForAll @IntRange(min = 1, max = 30) int chunk,
       @ForAll @IntRange(min = 0, max = 20) int interval,
       @ForAll @IntRange(min = 200, max = 2000) int budget,
-      @ForAll @IntRange(min = -60, max = 60) int failing) {
+      @ForAll @IntRange(min = -240, max = 40) int failing) {
     ScriptedModel model =
         model(CHAIN)
             .maxPassesInFlight(depth)
@@ -91,7 +91,7 @@ class PrefixCachePropertyTest {
     if (failing >= 0) {
       model.failPass(failing, new BackendException("scripted"));
     }
-    PrefixCacheOptions options = new PrefixCacheOptions(budget, 50, 8, interval);
+    PrefixCacheOptions options = new PrefixCacheOptions(budget, 50, 8, interval, budget % 2 == 0);
     Scheduler scheduler =
         new Scheduler(
             model,

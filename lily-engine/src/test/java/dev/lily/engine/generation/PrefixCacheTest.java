@@ -25,16 +25,14 @@ class PrefixCacheTest {
   }
 
   private void open(ScriptedModel.Builder model, long bytes, int interval) {
+    open(model, new PrefixCacheOptions(bytes, SNAPSHOT_BYTES, PAGE, interval, false));
+  }
+
+  private void open(ScriptedModel.Builder model, PrefixCacheOptions options) {
     scheduler =
         new ManualScheduler(
             model.build(),
-            new SchedulerOptions(
-                4,
-                64,
-                32,
-                400,
-                Duration.ofSeconds(60),
-                new PrefixCacheOptions(bytes, SNAPSHOT_BYTES, PAGE, interval)));
+            new SchedulerOptions(4, 64, 32, 400, Duration.ofSeconds(60), options));
   }
 
   private static int[] message(int seed, int length) {
@@ -120,6 +118,30 @@ class PrefixCacheTest {
       assertThat(cached(first)).isEqualTo(user == 2 ? 0 : 10);
       assertThat(cached(first)).isEqualTo(20);
     }
+  }
+
+  @Test
+  void aPinnedFirstMessageOutlivesAllOthers() {
+    open(model(100, 4), new PrefixCacheOptions(10_000, SNAPSHOT_BYTES, PAGE, 0, true));
+    int[] system = message(1, 10);
+    cached(prompt(system, message(2, 10), message(9, 3)));
+    for (int seed = 3; seed < 20; seed++) {
+      cached(prompt(message(9, 5), message(seed, 10), message(9, 3)));
+    }
+    assertThat(cached(prompt(system, message(20, 10), message(9, 3)))).isEqualTo(10);
+  }
+
+  @Test
+  void pinsNoMoreThanHalfOfTheSnapshots() {
+    open(model(100, 4), new PrefixCacheOptions(10_000, SNAPSHOT_BYTES, PAGE, 0, true));
+    for (int seed = 1; seed < 6; seed++) {
+      cached(prompt(message(seed, 10), message(9, 3)));
+    }
+    cached(prompt(message(6, 10), message(7, 10), message(8, 10), message(9, 3)));
+    assertThat(cached(prompt(message(6, 10), message(7, 10), message(8, 10), message(9, 3))))
+        .isEqualTo(30);
+    assertThat(cached(prompt(message(5, 10), message(9, 3)))).isEqualTo(10);
+    assertThat(cached(prompt(message(1, 10), message(9, 3)))).isZero();
   }
 
   @Test

@@ -56,8 +56,12 @@ public record LilyProperties(
    *     weights and scratch leave, at most about four snapshots for each session.
    * @param snapshotInterval Prompt tokens after which the state is kept wherever they are, beside
    *     the beginnings of messages. 0 for none.
+   * @param pin Whether system prompts stay in the cache longer than anything else.
    */
-  public record Cache(@Nullable DataSize bytes, @DefaultValue("2048") int snapshotInterval) {}
+  public record Cache(
+      @Nullable DataSize bytes,
+      @DefaultValue("2048") int snapshotInterval,
+      @DefaultValue("false") boolean pin) {}
 
   /**
    * The CPU back end.

@@ -46,6 +46,7 @@ final class PropertyMapper {
             .cacheBytes(cacheBytes(properties.cache().bytes()))
             .snapshotInterval(
                 atLeast("lily.cache.snapshot-interval", properties.cache().snapshotInterval(), 0))
+            .pinSystemPrompt(properties.cache().pin())
             .defaults(sampling(properties.chat()))
             .stallTimeout(positive("lily.stall-timeout", properties.stallTimeout()));
     if (properties.contextLength() != null) {

@@ -62,6 +62,7 @@ class LilyPropertiesTest {
                 "lily.memory-limit=2GB",
                 "lily.cache.bytes=64MB",
                 "lily.cache.snapshot-interval=512",
+                "lily.cache.pin=true",
                 "lily.stall-timeout=5s",
                 "lily.shutdown-grace=0s",
                 "lily.cpu.threads=4",
@@ -81,6 +82,7 @@ class LilyPropertiesTest {
                 .memoryLimitBytes(2L << 30)
                 .cacheBytes(64L << 20)
                 .snapshotInterval(512)
+                .pinSystemPrompt(true)
                 .stallTimeout(Duration.ofSeconds(5))
                 .backendOptions(new BackendOptions(4, "scalar", Duration.ofMillis(250), "never"))
                 .defaults(SamplingOptions.builder().temperature(0.3).seed(11L).build())
