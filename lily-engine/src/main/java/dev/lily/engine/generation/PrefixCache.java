@@ -125,7 +125,8 @@ final class PrefixCache {
     }
   }
 
-  private String why(int[] prompt, int cached) {
+  /** Why no more of a prompt is cached; the end of a sentence. */
+  String why(int[] prompt, int cached) {
     int gone = evicted.deepest(prompt);
     if (gone > cached) {
       return "a snapshot at %d was evicted".formatted(gone);

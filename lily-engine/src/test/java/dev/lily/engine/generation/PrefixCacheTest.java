@@ -6,9 +6,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.lily.engine.backend.BackendException;
 import dev.lily.engine.model.ScriptedModel;
 import dev.lily.engine.model.ScriptedModel.Rows;
+import dev.lily.engine.model.SequenceState;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
@@ -247,5 +249,32 @@ class PrefixCacheTest {
     assertThat(cached(prompt)).isZero();
     assertThat(cached(prompt)).isZero();
     assertThat(counters().cacheMisses()).isZero();
+  }
+
+  @Test
+  void saysWhyAPromptIsNotFound() {
+    ScriptedModel scripted = model(100, 2).build();
+    PrefixCacheOptions options = new PrefixCacheOptions(10_000, SNAPSHOT_BYTES, PAGE, 0, false);
+    PrefixCache cache = new PrefixCache(scripted.states(), options, START, new Counters());
+    int[] tokens = prompt(message(1, 10), message(2, 10), message(3, 5));
+    keep(cache, scripted, tokens, 20);
+    assertThat(cache.why(prompt(message(1, 10), message(4, 10)), 0))
+        .isEqualTo(
+            "it leaves what was read before at 11, with token 304 instead of 302, and there is no snapshot in between");
+    assertThat(cache.why(prompt(message(1, 10), message(2, 10), message(5, 9)), 20))
+        .isEqualTo("what was read before ends at 20");
+    assertThat(cache.why(prompt(message(1, 10)), 0))
+        .isEqualTo("the last snapshot before its end was taken");
+    keep(cache, scripted, prompt(message(6, 10), message(7, 10)), 10);
+    keep(cache, scripted, prompt(message(8, 10), message(9, 10)), 10);
+    assertThat(cache.why(tokens, 0)).isEqualTo("a snapshot at 20 was evicted");
+  }
+
+  private static void keep(PrefixCache cache, ScriptedModel model, int[] tokens, int count) {
+    try (SequenceState state = Objects.requireNonNull(model.states().open(count))) {
+      state.reserve(count);
+      state.advance(count);
+      cache.keep(state, tokens);
+    }
   }
 }
