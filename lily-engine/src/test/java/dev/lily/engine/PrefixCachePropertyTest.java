@@ -122,8 +122,7 @@ class PrefixCachePropertyTest {
     for (int i = 0; i < prompts.size(); i++) {
       handles.get(i).await();
       assertThat(values(results.get(i).result()))
-          .isEqualTo(
-              known.computeIfAbsent(prompts.get(i), p -> values(cold.generate(request(p)))));
+          .isEqualTo(known.computeIfAbsent(prompts.get(i), p -> values(cold.generate(request(p)))));
     }
   }
 

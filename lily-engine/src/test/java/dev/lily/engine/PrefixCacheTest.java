@@ -141,14 +141,11 @@ class PrefixCacheTest {
     GenerationResult first = answer(chat(messages).thinking(true));
     GenerationResult second =
         answer(
-            chat(
-                    with(
-                        messages,
-                        new Message.Assistant(
-                            List.of(new ContentPart.Text(first.text())),
-                            first.reasoning(),
-                            List.of()),
-                        new Message.User("And of Italy?")))
+            chat(with(
+                    messages,
+                    new Message.Assistant(
+                        List.of(new ContentPart.Text(first.text())), first.reasoning(), List.of()),
+                    new Message.User("And of Italy?")))
                 .thinking(true));
     assertThat(cached(second)).isEqualTo(prompt(first) - tokens(OPEN_THOUGHT));
   }
@@ -217,14 +214,13 @@ class PrefixCacheTest {
     assertThat(call.finishReason()).isEqualTo(FinishReason.TOOL_CALLS);
     GenerationResult answer =
         answer(
-            chat(
-                    with(
-                        messages,
-                        new Message.Assistant(
-                            List.of(new ContentPart.Text(call.text())),
-                            call.reasoning(),
-                            call.toolCalls()),
-                        new Message.ToolResult("sunny, 25 degrees")))
+            chat(with(
+                    messages,
+                    new Message.Assistant(
+                        List.of(new ContentPart.Text(call.text())),
+                        call.reasoning(),
+                        call.toolCalls()),
+                    new Message.ToolResult("sunny, 25 degrees")))
                 .tools(tools)
                 .thinking(true));
     assertThat(cached(answer)).isEqualTo(prompt(call) + call.usage().completionTokens() - 1);

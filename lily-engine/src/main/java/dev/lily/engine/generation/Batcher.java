@@ -151,7 +151,7 @@ final class Batcher {
       Session session = prefilling.remove();
       int count = 0;
       try {
-        if (session.isReady()) {
+        if (session.isReady() && !session.waitsFor(roster.running())) {
           count = session.promptRows(budget);
           session.addPromptRows(count, plan, pass, device);
         }

@@ -36,6 +36,25 @@ final class CachedPrefix {
     return cached;
   }
 
+  /**
+   * Whether to wait before {@link #restore}: another request is about to keep a state that this one
+   * can begin with.
+   */
+  boolean gainsFrom(CachedPrefix other) {
+    if (other.next == other.positions.length) {
+      return false;
+    }
+    int mismatch = Arrays.mismatch(prompt, other.prompt);
+    int common = mismatch < 0 ? prompt.length : mismatch;
+    int position = other.positions[other.next];
+    return position <= Math.min(common, prompt.length - 1) && cache.depth(prompt) < position;
+  }
+
+  /** Whether to wait before {@link #restore} for a state that is being copied. */
+  boolean isBeingCopied() {
+    return cache.isBeingCopied(prompt);
+  }
+
   /** How many prompt tokens to submit from a position on, so that the state can be kept. */
   int rows(int from, int most) {
     return next < positions.length ? Math.min(most, positions[next] - from) : most;

@@ -10,8 +10,8 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Snapshots of sequences by their tokens, so that prompts that begin alike are not read again.
- * Within its budget the one used longest ago leaves first, pinned ones after all others; when running sequences need pages, it
- * gives up as many as it takes. Engine thread only.
+ * Within its budget the one used longest ago leaves first, pinned ones after all others; when
+ * running sequences need pages, it gives up as many as it takes. Engine thread only.
  */
 final class PrefixCache {
   private static final Logger log = LoggerFactory.getLogger(PrefixCache.class);
@@ -63,7 +63,7 @@ final class PrefixCache {
     if (isOff()) {
       return 0;
     }
-    Node<Entry> node = deepestUsable(prompt, prompt.length - 1);
+    Node<Entry> node = deepest(prompt, true);
     Entry entry = node == null ? null : node.value();
     int cached = entry == null ? 0 : entry.snapshot.position();
     if (log.isDebugEnabled()) {
@@ -82,16 +82,29 @@ final class PrefixCache {
     return cached;
   }
 
-  private @Nullable Node<Entry> deepestUsable(int[] prompt, int length) {
-    Node<Entry> node = tree.deepest(prompt, length);
+  /** The deepest snapshot that leaves a token of a prompt to be read. */
+  private @Nullable Node<Entry> deepest(int[] prompt, boolean onlyUsable) {
+    Node<Entry> node = tree.deepest(prompt, prompt.length - 1);
     while (node != null) {
       Entry entry = node.value();
-      if (entry != null && isUsable(entry)) {
+      if (entry != null && (!onlyUsable || isUsable(entry))) {
         return node;
       }
       node = node.parent();
     }
     return null;
+  }
+
+  /** How many tokens of a prompt are cached, whether or not they may be used already. */
+  int depth(int[] prompt) {
+    Node<Entry> node = deepest(prompt, false);
+    return node == null ? 0 : node.position();
+  }
+
+  /** Whether what is cached of a prompt may be used only later. */
+  boolean isBeingCopied(int[] prompt) {
+    Node<Entry> node = deepest(prompt, false);
+    return node != null && node.value() != null && !isUsable(node.value());
   }
 
   /**
@@ -188,8 +201,7 @@ final class PrefixCache {
   }
 
   private long bytes() {
-    return numSnapshots() * options.snapshotBytes()
-        + states.snapshotPages() * options.pageBytes();
+    return numSnapshots() * options.snapshotBytes() + states.snapshotPages() * options.pageBytes();
   }
 
   /** Gives up the entry used longest ago; whether there was one. */

@@ -171,6 +171,24 @@ final class Session {
     return prompt.length - promptSubmitted;
   }
 
+  /** Whether its first rows had better wait for what other sessions are reading. */
+  boolean waitsFor(List<Session> running) {
+    if (cached != NOT_LOOKED_UP) {
+      return false;
+    }
+    for (int i = 0; i < running.size(); i++) {
+      Session other = running.get(i);
+      if (other.isReading() && prefix().gainsFrom(other.prefix())) {
+        return true;
+      }
+    }
+    return prefix().isBeingCopied();
+  }
+
+  private boolean isReading() {
+    return ready && cached != NOT_LOOKED_UP && promptRemaining() > 0;
+  }
+
   /**
    * How many prompt tokens to submit next. The first call takes what the cache has, so that what
    * other sessions read in the meantime counts, and so that the copy is made in the same pass.

@@ -13,6 +13,8 @@ import java.util.List;
 import java.util.Objects;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What the cache keeps, finds and gives back, over a model that follows a script. */
 class PrefixCacheTest {
@@ -33,8 +35,7 @@ class PrefixCacheTest {
   private void open(ScriptedModel.Builder model, PrefixCacheOptions options) {
     scheduler =
         new ManualScheduler(
-            model.build(),
-            new SchedulerOptions(4, 64, 32, 400, Duration.ofSeconds(60), options));
+            model.build(), new SchedulerOptions(4, 64, 32, 400, Duration.ofSeconds(60), options));
   }
 
   private static int[] message(int seed, int length) {
@@ -71,18 +72,36 @@ class PrefixCacheTest {
     assertThat(counters().cacheBytes()).isEqualTo(2 * SNAPSHOT_BYTES + 8 * PAGE);
   }
 
-  @Test
-  void looksForWhatOthersReadUntilItsFirstTurn() {
-    open(model(100, 8), 10_000, 0);
-    Recorder first = submit(prompt(message(1, 32), message(2, 5)));
-    Recorder second = submit(prompt(message(1, 32), message(3, 5)));
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2})
+  void readsWhatPromptsThatArriveTogetherShareOnce(int passesInFlight) {
+    open(model(100, 8).maxPassesInFlight(passesInFlight), 10_000, 0);
+    int[] system = message(1, 75);
+    List<Recorder> users =
+        IntStream.range(2, 6).mapToObj(user -> submit(prompt(system, message(user, 5)))).toList();
     scheduler.finish();
-    assertThat(first.completed().usage().cachedTokens()).isZero();
-    assertThat(second.completed().usage().cachedTokens()).isEqualTo(32);
-    assertThat(counters().promptTokens()).isEqualTo(74);
-    assertThat(counters().cachedTokens()).isEqualTo(32);
-    assertThat(counters().cacheHits()).isEqualTo(1);
+    assertThat(users)
+        .extracting(user -> user.completed().usage().cachedTokens())
+        .containsExactly(0, 75, 75, 75);
+    assertThat(counters().promptTokens()).isEqualTo(4 * 80);
+    assertThat(counters().cachedTokens()).isEqualTo(3 * 75);
+    assertThat(counters().cacheHits()).isEqualTo(3);
     assertThat(counters().cacheMisses()).isEqualTo(1);
+  }
+
+  @Test
+  void waitsForNoReaderWhoseConsumerPauses() {
+    open(model(100, 8), 10_000, 0);
+    int[] system = message(1, 75);
+    Recorder paused = submit(prompt(system, message(2, 5)));
+    scheduler.turn();
+    paused.ready(false);
+    Recorder other = submit(prompt(system, message(3, 5)));
+    scheduler.runUntilIdle();
+    assertThat(other.completed().usage().cachedTokens()).isZero();
+    paused.ready(true).handle().wake();
+    scheduler.finish();
+    assertThat(paused.completed().reason()).isEqualTo(FinishReason.STOP);
   }
 
   @Test
@@ -155,7 +174,8 @@ class PrefixCacheTest {
     }
     assertThat(counters().cacheSnapshots()).isEqualTo(2);
     cached(prompt(message(8, 20 * PAGE), message(9, 3)));
-    assertThat(counters().cacheSnapshots()).as("one that is larger alone changes nothing")
+    assertThat(counters().cacheSnapshots())
+        .as("one that is larger alone changes nothing")
         .isEqualTo(2);
   }
 
