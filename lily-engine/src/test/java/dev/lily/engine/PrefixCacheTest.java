@@ -17,10 +17,13 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
+import java.util.Random;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import tools.jackson.databind.json.JsonMapper;
 import tools.jackson.databind.node.ObjectNode;
 
@@ -70,8 +73,12 @@ class PrefixCacheTest {
   }
 
   private GenerationResult answer(GenerationRequest.Builder builder) {
+    return answer(builder, 60);
+  }
+
+  private GenerationResult answer(GenerationRequest.Builder builder, int maxTokens) {
     GenerationRequest request =
-        builder.sampling(SamplingOptions.GREEDY).maxTokens(60).topLogprobs(3).build();
+        builder.sampling(SamplingOptions.GREEDY).maxTokens(maxTokens).topLogprobs(3).build();
     GenerationResult result = warm.generate(request);
     GenerationResult expected = cold.generate(request);
     assertThat(values(result)).isEqualTo(values(expected));
@@ -241,5 +248,24 @@ class PrefixCacheTest {
     longer.add(17);
     GenerationResult onward = answer(GenerationRequest.builder(new RawPrompt.Tokens(longer)));
     assertThat(prompt(onward) - cached(onward)).isEqualTo(2);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 31, 32, 33, 63, 64, 65})
+  void aPartlyMatchingPromptIsReadFromTheNearestStateBeforeItsFirstDifference(int shared) {
+    Random random = new Random(shared);
+    List<Integer> p = random.ints(shared, 256, 900).boxed().toList();
+    List<Integer> x = random.ints(20, 256, 900).boxed().toList();
+    List<Integer> y = random.ints(20, 900, 1500).boxed().toList();
+    assertThat(cached(answer(raw(List.of(p, x)), 3))).isZero();
+    assertThat(cached(answer(raw(List.of(p, y)), 3))).isLessThanOrEqualTo(shared);
+    assertThat(cached(answer(raw(List.of(p)), 3))).isLessThan(shared);
+    assertThat(cached(answer(raw(List.of(p, y, x)), 3))).isEqualTo(shared + 19);
+    assertThat(cached(answer(raw(List.of(p, x, y)), 3))).isEqualTo(shared + 19);
+  }
+
+  private static GenerationRequest.Builder raw(List<List<Integer>> parts) {
+    return GenerationRequest.builder(
+        new RawPrompt.Tokens(parts.stream().flatMap(List::stream).toList()));
   }
 }
