@@ -48,8 +48,8 @@ final class BodyReader {
       return Mono.error(ApiError.tooLarge(maxBytes).exception());
     }
     return DataBufferUtils.join(http.getBody(), maxBytes)
-        .timeout(timeout)
         .map(BodyReader::take)
+        .timeout(timeout)
         .onErrorMap(TimeoutException.class, _ -> ApiError.tooSlow(timeout).exception())
         .onErrorMap(DataBufferLimitException.class, _ -> ApiError.tooLarge(maxBytes).exception())
         .defaultIfEmpty(new byte[0]);

@@ -202,7 +202,9 @@ class LilyPropertiesTest {
       descriptions.put(property.path("name").asString(), property.path("description").asString(""));
     }
     List<String> names = propertyNames(LilyProperties.PREFIX, LilyProperties.class);
-    assertThat(names).hasSize(25).contains("lily.model", "lily.cpu.kernels", "lily.chat.min-p");
+    assertThat(names)
+        .contains(
+            "lily.model", "lily.cpu.kernels", "lily.metal.tensor-operations", "lily.chat.min-p");
     assertThat(names).allSatisfy(name -> assertThat(descriptions.get(name)).as(name).isNotBlank());
     assertThat(metadata.path("hints").findValuesAsString("name"))
         .contains("spring.ai.model.chat", "lily.backend", "lily.cpu.kernels");

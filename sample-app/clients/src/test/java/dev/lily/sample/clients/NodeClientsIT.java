@@ -1,5 +1,6 @@
 package dev.lily.sample.clients;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.File;
@@ -11,6 +12,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import javax.xml.parsers.DocumentBuilderFactory;
@@ -33,6 +35,7 @@ class NodeClientsIT {
   private static final Path DIRECTORY = Path.of("target", "node");
   private static final String LOCK = "package-lock.json";
   private static final int MINUTES = 5;
+  private static final int OLDEST_NODE = 20;
 
   private final SampleServer server;
 
@@ -45,6 +48,7 @@ class NodeClientsIT {
   Stream<DynamicTest> clients() throws Exception {
     String node = find("node");
     String npm = find("npm");
+    requireCurrent(node);
     if (copySources() || !Files.isDirectory(DIRECTORY.resolve("node_modules"))) {
       run("install.txt", 0, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund");
     }
@@ -151,7 +155,20 @@ class NodeClientsIT {
     if (found.isPresent()) {
       return found.get().toString();
     }
-    String reason = "The PATH has no %s".formatted(program);
+    return without("The PATH has no %s.".formatted(program));
+  }
+
+  private static void requireCurrent(String node) throws IOException, InterruptedException {
+    Process process = new ProcessBuilder(node, "--version").redirectErrorStream(true).start();
+    String version = new String(process.getInputStream().readAllBytes(), UTF_8).strip();
+    process.waitFor();
+    Matcher major = Pattern.compile("v(\\d+)\\..*").matcher(version);
+    if (!major.matches() || Integer.parseInt(major.group(1)) < OLDEST_NODE) {
+      without("Node.js is %s, and the clients need %d.".formatted(version, OLDEST_NODE));
+    }
+  }
+
+  private static String without(String reason) {
     if (Boolean.parseBoolean(System.getenv("LILY_REQUIRE_NODE"))) {
       return Assertions.fail(reason);
     }
