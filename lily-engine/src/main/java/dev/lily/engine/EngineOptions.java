@@ -20,6 +20,11 @@ import org.jspecify.annotations.Nullable;
  *     that long
  * @param memoryLimitBytes most bytes for weights, states and scratch; {@code null} takes the
  *     device's budget
+ * @param cacheBytes most bytes of the prefix cache; 0 turns it off, {@code null} leaves the size to
+ *     the memory plan
+ * @param snapshotInterval prompt tokens after which the prefix cache keeps the state wherever they
+ *     are; 0 for message boundaries alone
+ * @param pinSystemPrompt whether what the prefix cache keeps of first messages leaves it last
  * @param defaults sampling defaults, between the request's and the profile of its mode
  * @param stallTimeout a session whose consumer takes nothing for this long is ended
  */
@@ -32,6 +37,9 @@ public record EngineOptions(
     int queueLimit,
     int prefillChunk,
     @Nullable Long memoryLimitBytes,
+    @Nullable Long cacheBytes,
+    int snapshotInterval,
+    boolean pinSystemPrompt,
     SamplingOptions defaults,
     Duration stallTimeout) {
 
@@ -39,10 +47,9 @@ public record EngineOptions(
     positive("contextLength", contextLength == null ? 1 : contextLength);
     positive("maxSessions", maxSessions);
     positive("prefillChunk", prefillChunk);
-    if (queueLimit < 0) {
-      throw new IllegalArgumentException(
-          "queueLimit is " + queueLimit + "; it must not be negative");
-    }
+    notNegative("queueLimit", queueLimit);
+    notNegative("cacheBytes", cacheBytes == null ? 0 : cacheBytes);
+    notNegative("snapshotInterval", snapshotInterval);
     if (!stallTimeout.isPositive()) {
       throw new IllegalArgumentException(
           "stallTimeout is " + stallTimeout + "; it must be positive");
@@ -52,6 +59,12 @@ public record EngineOptions(
   private static void positive(String name, int value) {
     if (value < 1) {
       throw new IllegalArgumentException(name + " is " + value + "; it must be at least 1");
+    }
+  }
+
+  private static void notNegative(String name, long value) {
+    if (value < 0) {
+      throw new IllegalArgumentException(name + " is " + value + "; it must not be negative");
     }
   }
 
@@ -70,6 +83,9 @@ public record EngineOptions(
     private int queueLimit = 64;
     private int prefillChunk = 256;
     private @Nullable Long memoryLimitBytes;
+    private @Nullable Long cacheBytes;
+    private int snapshotInterval = 2048;
+    private boolean pinSystemPrompt;
     private SamplingOptions defaults = SamplingOptions.NONE;
     private Duration stallTimeout = Duration.ofSeconds(60);
 
@@ -112,6 +128,21 @@ public record EngineOptions(
       return this;
     }
 
+    public Builder cacheBytes(@Nullable Long value) {
+      cacheBytes = value;
+      return this;
+    }
+
+    public Builder snapshotInterval(int value) {
+      snapshotInterval = value;
+      return this;
+    }
+
+    public Builder pinSystemPrompt(boolean value) {
+      pinSystemPrompt = value;
+      return this;
+    }
+
     public Builder defaults(SamplingOptions value) {
       defaults = value;
       return this;
@@ -132,6 +163,9 @@ public record EngineOptions(
           queueLimit,
           prefillChunk,
           memoryLimitBytes,
+          cacheBytes,
+          snapshotInterval,
+          pinSystemPrompt,
           defaults,
           stallTimeout);
     }

@@ -10,12 +10,13 @@ package dev.lily.engine;
  * @param completed answers that ended by themselves
  * @param cancelled requests cancelled
  * @param failed requests that failed after admission
- * @param promptTokens prompt tokens read
- * @param cachedTokens prompt tokens whose state was reused
+ * @param promptTokens prompt tokens, cached ones included
+ * @param cachedTokens prompt tokens that were not read because their state was cached
  * @param generatedTokens tokens generated
  * @param steps passes submitted
- * @param kvPagesUsed pages in use now
+ * @param kvPagesUsed pages that sessions use now
  * @param kvPages pages in the pool
+ * @param cache the prefix cache
  * @param lastFailure message of the last failure, or empty
  * @param alive whether the engine thread serves requests
  */
@@ -33,5 +34,20 @@ public record EngineStats(
     long steps,
     int kvPagesUsed,
     int kvPages,
+    Cache cache,
     String lastFailure,
-    boolean alive) {}
+    boolean alive) {
+
+  /**
+   * The prefix cache.
+   *
+   * @param hits prompts that began with something cached
+   * @param misses prompts that did not
+   * @param evictions snapshots given up for others or for running sessions
+   * @param snapshots snapshots held now
+   * @param bytes what they and their KV pages take now
+   * @param maxBytes the most they may take; 0 if the cache is off
+   */
+  public record Cache(
+      long hits, long misses, long evictions, int snapshots, long bytes, long maxBytes) {}
+}

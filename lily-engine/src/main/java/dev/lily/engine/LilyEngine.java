@@ -9,6 +9,7 @@ import dev.lily.engine.generation.GenerationInterruptedException;
 import dev.lily.engine.generation.GenerationListener;
 import dev.lily.engine.generation.GenerationRequest;
 import dev.lily.engine.generation.GenerationResult;
+import dev.lily.engine.generation.PrefixCacheOptions;
 import dev.lily.engine.generation.PromptEncoder;
 import dev.lily.engine.generation.ResultCollector;
 import dev.lily.engine.generation.SamplingDefaults;
@@ -60,7 +61,21 @@ public final class LilyEngine implements AutoCloseable {
                 options.queueLimit(),
                 options.prefillChunk(),
                 contextLength,
-                options.stallTimeout()));
+                options.stallTimeout(),
+                cache(loaded.plan(), layout, options)));
+  }
+
+  private static PrefixCacheOptions cache(
+      MemoryPlan plan, StateLayout layout, EngineOptions options) {
+    int snapshots = layout.numSlots() - layout.numSamplingSlots();
+    return snapshots == 0
+        ? PrefixCacheOptions.OFF
+        : new PrefixCacheOptions(
+            plan.cacheBytes(),
+            plan.snapshotBytes() / snapshots,
+            plan.kvBytesPerToken() * layout.pageTokens(),
+            options.snapshotInterval(),
+            options.pinSystemPrompt());
   }
 
   /** What the model allows, but no more than one sequence can hold. */
@@ -159,11 +174,18 @@ public final class LilyEngine implements AutoCloseable {
         counters.cancelled(),
         counters.failed(),
         counters.promptTokens(),
-        0,
+        counters.cachedTokens(),
         counters.generatedTokens(),
         counters.steps(),
         counters.usedPages(),
         loaded.model().layout().numPages(),
+        new EngineStats.Cache(
+            counters.cacheHits(),
+            counters.cacheMisses(),
+            counters.cacheEvictions(),
+            counters.cacheSnapshots(),
+            counters.cacheBytes(),
+            loaded.plan().cacheBytes()),
         counters.lastFailure(),
         scheduler.isAlive());
   }

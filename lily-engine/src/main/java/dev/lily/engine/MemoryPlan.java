@@ -8,6 +8,9 @@ package dev.lily.engine;
  * @param kvCacheBytes the page pool
  * @param kvBytesPerToken of one sequence
  * @param stateBytes recurrent and sampling slots
+ * @param snapshotBytes recurrent slots of the prefix cache's snapshots
+ * @param cacheBytes most bytes of the prefix cache: its snapshots, and the KV pages that they take
+ *     from the pool while sessions do not need them; 0 if it is off
  * @param scratchBytes activations and kernel workspace
  * @param budgetBytes what the device or the user allows
  * @param contextLength tokens of one sequence
@@ -18,11 +21,13 @@ public record MemoryPlan(
     long kvCacheBytes,
     long kvBytesPerToken,
     long stateBytes,
+    long snapshotBytes,
+    long cacheBytes,
     long scratchBytes,
     long budgetBytes,
     int contextLength,
     int maxSessions) {
   public long totalBytes() {
-    return weightBytes + kvCacheBytes + stateBytes + scratchBytes;
+    return weightBytes + kvCacheBytes + stateBytes + snapshotBytes + scratchBytes;
   }
 }

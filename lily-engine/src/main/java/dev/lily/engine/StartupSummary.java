@@ -31,7 +31,7 @@ final class StartupSummary {
         "  context   %d tokens for each of up to %d sessions"
             .formatted(memory.contextLength(), memory.maxSessions()));
     lines.add(
-        "  memory    %s of %s: weights %s, KV cache %s (%s a token), states %s, scratch %s"
+        "  memory    %s of %s: weights %s, KV cache %s (%s a token), states %s, snapshots %s, scratch %s"
             .formatted(
                 bytes(memory.totalBytes()),
                 bytes(memory.budgetBytes()),
@@ -39,6 +39,7 @@ final class StartupSummary {
                 bytes(memory.kvCacheBytes()),
                 bytes(memory.kvBytesPerToken()),
                 bytes(memory.stateBytes()),
+                bytes(memory.snapshotBytes()),
                 bytes(memory.scratchBytes())));
     if (model.name().startsWith("lily-nano")) {
       lines.add(

@@ -81,8 +81,25 @@ public final class ScriptedEngine {
                 "",
                 "",
                 List.of()),
-            new MemoryPlan(0, 0, 0, 0, 0, 0, contextLength, options.maxSessions()),
+            plan(model, options, contextLength),
             resources),
         options);
+  }
+
+  /** A byte for each token of KV and for each snapshot. */
+  private static MemoryPlan plan(ScriptedModel model, EngineOptions options, int contextLength) {
+    int snapshots = model.states().maxSnapshots();
+    long cache = options.cacheBytes() == null ? 1 << 20 : options.cacheBytes();
+    return new MemoryPlan(
+        0,
+        0,
+        1,
+        0,
+        snapshots,
+        snapshots == 0 ? 0 : cache,
+        0,
+        0,
+        contextLength,
+        options.maxSessions());
   }
 }

@@ -203,6 +203,7 @@ final class MemoryTable {
         EngineOptions.builder(Path.of("Qwen3.6-35B-A3B"))
             .contextLength(context)
             .maxSessions(sessions)
+            .cacheBytes(0L)
             .build();
     return MemoryPlans.plan(CONFIG, new Sizes(budget), options, fileBytes(), VOCABULARY);
   }

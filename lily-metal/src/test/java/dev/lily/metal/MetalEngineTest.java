@@ -1,6 +1,7 @@
 package dev.lily.metal;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
 
 import dev.lily.engine.EngineOptions;
 import dev.lily.engine.LilyEngine;
@@ -9,12 +10,16 @@ import dev.lily.engine.chat.Message;
 import dev.lily.engine.generation.FinishReason;
 import dev.lily.engine.generation.GenerationRequest;
 import dev.lily.engine.generation.GenerationResult;
+import dev.lily.engine.generation.RawPrompt;
+import dev.lily.engine.generation.TokenLogprob;
 import dev.lily.engine.sampling.SamplingOptions;
 import dev.lily.metal.device.MetalDouble;
 import dev.lily.metal.device.MetalGpu;
 import dev.lily.metal.device.MetalGpuExtension;
 import dev.lily.metal.msl.KernelLibraries;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
@@ -33,9 +38,37 @@ class MetalEngineTest {
   }
 
   private static LilyEngine open(String backend) {
+    return LilyEngine.open(options().backend(backend).build());
+  }
+
+  private static EngineOptions.Builder options() {
     Path nano = Path.of(System.getProperty("lily.nano.dir"));
-    return LilyEngine.open(
-        EngineOptions.builder(nano).backend(backend).contextLength(256).maxSessions(2).build());
+    return EngineOptions.builder(nano).contextLength(256).maxSessions(2);
+  }
+
+  private static GenerationRequest turn(Message... messages) {
+    return GenerationRequest.builder(Conversation.of(messages))
+        .thinking(false)
+        .sampling(SamplingOptions.GREEDY)
+        .maxTokens(3)
+        .topLogprobs(2)
+        .build();
+  }
+
+  private static GenerationRequest raw(List<Integer> tokens) {
+    return GenerationRequest.builder(new RawPrompt.Tokens(tokens))
+        .sampling(SamplingOptions.GREEDY)
+        .maxTokens(3)
+        .topLogprobs(0)
+        .build();
+  }
+
+  private static List<Float> logprobs(GenerationResult result) {
+    return result.logprobs().stream().map(TokenLogprob::logprob).toList();
+  }
+
+  private static List<Integer> ids(GenerationResult result) {
+    return result.logprobs().stream().map(TokenLogprob::id).toList();
   }
 
   @Test
@@ -83,6 +116,49 @@ class MetalEngineTest {
       assertThat(result.usage().completionTokens()).isEqualTo(6);
       assertThat(engine.generate(seeded(7)).text()).isEqualTo(result.text());
       assertThat(engine.generate(seeded(8)).text()).isNotEqualTo(result.text());
+    }
+  }
+
+  @Test
+  void aCachedPromptIsAnsweredAsOneThatWasRead(MetalGpu gpu) {
+    gpu.useFastKernels();
+    GenerationRequest first = turn(new Message.User("Hello!"));
+    GenerationRequest second =
+        turn(
+            new Message.User("Hello!"),
+            new Message.Assistant("Hi."),
+            new Message.User("Who are you?"));
+    try (LilyEngine warm = open("metal");
+        LilyEngine cold = LilyEngine.open(options().backend("metal").cacheBytes(0L).build())) {
+      warm.generate(first);
+      GenerationResult again = warm.generate(first);
+      assertThat(again.usage().cachedTokens()).isPositive();
+      assertThat(logprobs(again)).isEqualTo(logprobs(cold.generate(first)));
+      GenerationResult next = warm.generate(second);
+      assertThat(next.usage().cachedTokens()).isEqualTo(again.usage().cachedTokens());
+      assertThat(logprobs(next)).isEqualTo(logprobs(cold.generate(second)));
+    }
+  }
+
+  /** Its state was made by decode steps, which round otherwise than prefill. */
+  @Test
+  void aCachedAnswerIsContinuedAsOneThatWasRead(MetalGpu gpu) {
+    gpu.useFastKernels();
+    try (LilyEngine warm = open("metal");
+        LilyEngine cold = LilyEngine.open(options().backend("metal").cacheBytes(0L).build())) {
+      List<Integer> tokens = new ArrayList<>();
+      for (int id : warm.tokenizer().encode("The capital of France is")) {
+        tokens.add(id);
+      }
+      tokens.addAll(ids(warm.generate(raw(tokens))));
+      tokens.addAll(List.of(300, 301));
+      GenerationResult onward = warm.generate(raw(tokens));
+      assertThat(onward.usage().cachedTokens()).isBetween(tokens.size() - 3, tokens.size() - 2);
+      GenerationResult read = cold.generate(raw(tokens));
+      assertThat(ids(onward)).isEqualTo(ids(read));
+      for (int i = 0; i < 3; i++) {
+        assertThat(logprobs(onward).get(i)).isCloseTo(logprobs(read).get(i), within(0.1f));
+      }
     }
   }
 }

@@ -10,6 +10,9 @@ import tools.jackson.databind.JsonNode;
 
 /** Renders conversations as the Qwen3.6 chat template does. Immutable and thread-safe. */
 public final class ChatTemplate {
+  /** Begins every message; a control token, so that text of callers never becomes one. */
+  public static final String MESSAGE_START = "<|im_start|>";
+
   private static final String RESOURCE = "chat_template.jinja";
 
   private static final String TOOLS_BEGIN =

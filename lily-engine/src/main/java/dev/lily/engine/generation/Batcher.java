@@ -31,14 +31,19 @@ final class Batcher {
   private final Inbox inbox;
   private final Counters counters;
   private final LongSupplier clock;
+  private final PrefixCache cache;
   private final Roster roster;
   private final RowPlan plan;
   private final ArrayDeque<InFlightPass> inFlight = new ArrayDeque<>();
   private final ArrayDeque<InFlightPass> idlePasses = new ArrayDeque<>();
 
+  /**
+   * @param messageStart the token that begins every message of a prompt; -1 if there is none
+   */
   Batcher(
       LanguageModel model,
       StopTokens stopTokens,
+      int messageStart,
       SchedulerOptions options,
       Inbox inbox,
       Counters counters,
@@ -53,7 +58,8 @@ final class Batcher {
     plan = new RowPlan(model.limits());
     int places = places(model.limits(), options);
     TokenMasks masks = new TokenMasks(stopTokens, model.layout().vocabularySize());
-    roster = new Roster(model.states(), masks, places, options, inbox, counters, clock);
+    cache = new PrefixCache(model.states(), options.cache(), messageStart, counters);
+    roster = new Roster(model.states(), masks, cache, places, options, inbox, counters, clock);
     for (int i = 0; i < Math.min(model.maxPassesInFlight(), MAX_PASSES_IN_FLIGHT); i++) {
       idlePasses.add(new InFlightPass(places));
     }
@@ -94,6 +100,7 @@ final class Batcher {
 
   /** Fails every request after an error that belongs to none of them. */
   void failEverything(Throwable cause) {
+    cache.clear();
     roster.failEverything(cause);
   }
 
@@ -142,9 +149,10 @@ final class Batcher {
     int budget = Math.min(prefillChunk, plan.remainingRows());
     for (int turns = prefilling.size(); turns > 0 && budget > 0; turns--) {
       Session session = prefilling.remove();
-      int count = session.isReady() ? Math.min(budget, session.promptRemaining()) : 0;
+      int count = 0;
       try {
-        if (count > 0) {
+        if (session.isReady() && !session.waitsFor(roster.running())) {
+          count = session.promptRows(budget);
           session.addPromptRows(count, plan, pass, device);
         }
       } catch (Throwable e) {
@@ -166,6 +174,7 @@ final class Batcher {
       failAll(pass, e);
       return false;
     }
+    cache.passSubmitted();
     pass.submitted(results);
     counters.countStep();
     return true;
@@ -176,8 +185,9 @@ final class Batcher {
     try {
       PendingPass results = pass.pending();
       Throwable failure = await(results);
+      cache.passEnded();
       for (int i = 0; i < pass.size(); i++) {
-        passOver(pass.session(i));
+        passOver(pass.session(i), failure != null);
       }
       if (failure == null) {
         handOut(pass, results);
@@ -198,9 +208,9 @@ final class Batcher {
     }
   }
 
-  private static void passOver(Session session) {
+  private static void passOver(Session session, boolean failed) {
     try {
-      session.passOver();
+      session.passOver(failed);
     } catch (Throwable e) {
       log.error("Request {} could not give its state back", session.ticket(), e);
     }
@@ -241,6 +251,7 @@ final class Batcher {
   }
 
   private void failAll(InFlightPass pass, Throwable cause) {
+    cache.clear();
     for (int i = 0; i < pass.size(); i++) {
       if (!pass.session(i).isDone()) {
         roster.fail(pass.session(i), cause);

@@ -16,6 +16,12 @@ public final class Counters {
   private final AtomicLong promptTokens = new AtomicLong();
   private final AtomicLong generatedTokens = new AtomicLong();
   private final AtomicLong steps = new AtomicLong();
+  private final AtomicLong cachedTokens = new AtomicLong();
+  private final AtomicLong cacheHits = new AtomicLong();
+  private final AtomicLong cacheMisses = new AtomicLong();
+  private final AtomicLong cacheEvictions = new AtomicLong();
+  private volatile int cacheSnapshots;
+  private volatile long cacheBytes;
   private volatile int running;
   private volatile int usedPages;
   private volatile long meanServiceNanos;
@@ -47,6 +53,22 @@ public final class Counters {
 
   void countPromptTokens(int count) {
     promptTokens.addAndGet(count);
+  }
+
+  /** A prompt of which so many tokens, perhaps none, need not be read. */
+  void countCached(int count) {
+    (count > 0 ? cacheHits : cacheMisses).incrementAndGet();
+    cachedTokens.addAndGet(count);
+    promptTokens.addAndGet(count);
+  }
+
+  void countEvicted() {
+    cacheEvictions.incrementAndGet();
+  }
+
+  void showCache(int snapshots, long bytes) {
+    cacheSnapshots = snapshots;
+    cacheBytes = bytes;
   }
 
   void countGeneratedToken() {
@@ -102,9 +124,39 @@ public final class Counters {
     return failed.get();
   }
 
-  /** Prompt tokens read. */
+  /** Prompt tokens, cached ones included. */
   public long promptTokens() {
     return promptTokens.get();
+  }
+
+  /** Prompt tokens that were not read because their state was cached. */
+  public long cachedTokens() {
+    return cachedTokens.get();
+  }
+
+  /** Prompts that began with something cached. */
+  public long cacheHits() {
+    return cacheHits.get();
+  }
+
+  /** Prompts that did not, while the cache was on. */
+  public long cacheMisses() {
+    return cacheMisses.get();
+  }
+
+  /** Snapshots given up for others or for running sequences. */
+  public long cacheEvictions() {
+    return cacheEvictions.get();
+  }
+
+  /** Snapshots in the cache. */
+  public int cacheSnapshots() {
+    return cacheSnapshots;
+  }
+
+  /** Bytes of the snapshots in the cache and of the KV pages they refer to. */
+  public long cacheBytes() {
+    return cacheBytes;
   }
 
   /** Tokens generated. */
@@ -117,7 +169,7 @@ public final class Counters {
     return steps.get();
   }
 
-  /** KV pages in use after the last step. */
+  /** KV pages in use by sequences after the last step. */
   public int usedPages() {
     return usedPages;
   }

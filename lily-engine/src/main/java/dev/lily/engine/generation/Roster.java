@@ -19,6 +19,7 @@ final class Roster {
 
   private final StatePool states;
   private final TokenMasks masks;
+  private final PrefixCache cache;
   private final int places;
   private final SchedulerOptions options;
   private final long stallNanos;
@@ -37,6 +38,7 @@ final class Roster {
   Roster(
       StatePool states,
       TokenMasks masks,
+      PrefixCache cache,
       int places,
       SchedulerOptions options,
       Inbox inbox,
@@ -44,6 +46,7 @@ final class Roster {
       LongSupplier clock) {
     this.states = states;
     this.masks = masks;
+    this.cache = cache;
     this.places = places;
     this.options = options;
     this.inbox = inbox;
@@ -162,7 +165,7 @@ final class Roster {
     waiting.removeFirst();
     running.add(session);
     prefilling.add(session);
-    session.admit(state, states.device(), masks, now);
+    session.admit(state, states.device(), masks, cache, now);
     log.debug("Request {} is running", session.ticket());
     endIfCancelledLateOrStalled(session, now);
     return true;
@@ -273,6 +276,6 @@ final class Roster {
 
   /** Publishes what runs and what it holds. */
   void show() {
-    counters.show(running.size(), states.usedPages());
+    counters.show(running.size(), states.sequencePages());
   }
 }

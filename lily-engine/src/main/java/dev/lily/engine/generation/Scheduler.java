@@ -1,5 +1,6 @@
 package dev.lily.engine.generation;
 
+import dev.lily.engine.chat.ChatTemplate;
 import dev.lily.engine.model.LanguageModel;
 import dev.lily.engine.sampling.SamplingParameters;
 import dev.lily.engine.tokenizer.Tokenizer;
@@ -46,7 +47,10 @@ public final class Scheduler {
     this.contextLength = options.contextLength();
     this.clock = clock;
     inbox = new Inbox(Batcher.places(model.limits(), options), options.queueLimit(), counters);
-    batcher = new Batcher(model, new StopTokens(stopTokens), options, inbox, counters, clock);
+    int messageStart = tokenizer.addedToken(ChatTemplate.MESSAGE_START).orElse(-1);
+    batcher =
+        new Batcher(
+            model, new StopTokens(stopTokens), messageStart, options, inbox, counters, clock);
     thread = Thread.ofPlatform().name(THREAD_NAME).daemon().unstarted(this::run);
   }
 

@@ -10,9 +10,15 @@ import java.time.Duration;
  * @param prefillChunk most prompt tokens of one pass, over all sessions
  * @param contextLength most tokens of one conversation, prompt and answer together
  * @param stallTimeout a session whose consumer takes nothing for this long is ended
+ * @param cache what is kept of prompts
  */
 public record SchedulerOptions(
-    int maxSessions, int queueLimit, int prefillChunk, int contextLength, Duration stallTimeout) {
+    int maxSessions,
+    int queueLimit,
+    int prefillChunk,
+    int contextLength,
+    Duration stallTimeout,
+    PrefixCacheOptions cache) {
 
   public SchedulerOptions {
     if (maxSessions < 1 || queueLimit < 0 || prefillChunk < 1 || contextLength < 2) {
@@ -24,5 +30,12 @@ public record SchedulerOptions(
       throw new IllegalArgumentException(
           "stallTimeout is " + stallTimeout + "; it must be positive");
     }
+  }
+
+  /** Without a prefix cache. */
+  public SchedulerOptions(
+      int maxSessions, int queueLimit, int prefillChunk, int contextLength, Duration stallTimeout) {
+    this(
+        maxSessions, queueLimit, prefillChunk, contextLength, stallTimeout, PrefixCacheOptions.OFF);
   }
 }

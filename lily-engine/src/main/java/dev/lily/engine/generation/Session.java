@@ -20,6 +20,7 @@ import org.slf4j.LoggerFactory;
  */
 final class Session {
   private static final Logger log = LoggerFactory.getLogger(Session.class);
+  private static final int NOT_LOOKED_UP = -1;
   private static final int[] PREVIOUS = {RowPlan.PREVIOUS_TOKEN};
 
   private enum Phase {
@@ -45,14 +46,18 @@ final class Session {
   private final int minTokens;
   private final int maxTokens;
   private final @Nullable Duration timeout;
-  private final long submittedNanos;
+  private final RequestTimes times;
+  private final boolean answerIsRepeated;
   private final List<TokenLogprob> logprobs = new ArrayList<>();
 
   private Phase phase = Phase.WAITING;
   private @Nullable SequenceState state;
+  private @Nullable CachedPrefix prefix;
+  private boolean keepsAnswer;
   private boolean ready = true;
   private long stalledNanos;
 
+  private int cached = NOT_LOOKED_UP;
   private int promptSubmitted;
   private int samplesSubmitted;
   private int passesInFlight;
@@ -60,11 +65,6 @@ final class Session {
   private int promptRead;
   private int generated;
   private int reasoning;
-  private boolean admitted;
-  private long admittedNanos;
-  private long promptReadNanos;
-  private long firstTokenNanos;
-  private long lastTokenNanos;
 
   /**
    * @param guide of a constrained answer
@@ -87,9 +87,10 @@ final class Session {
     this.sampling = sampling;
     this.guide = guide;
     this.maxTokens = maxTokens;
-    this.submittedNanos = submittedNanos;
+    times = new RequestTimes(submittedNanos);
     minTokens = request.minTokens();
     timeout = request.timeout();
+    answerIsRepeated = request.rawPrompt() != null || request.preserveThinking();
     pipeline =
         new AnswerPipeline(
             tokenizer, request.conversation().tools(), prompt.thinking(), request.stopStrings());
@@ -116,7 +117,7 @@ final class Session {
 
   /** Nanoseconds until the request's time is up; {@link Nanos#FOREVER} if it has no limit. */
   long untilDeadline(long now) {
-    return timeout == null ? Nanos.FOREVER : Nanos.of(timeout) - (now - submittedNanos);
+    return timeout == null ? Nanos.FOREVER : Nanos.of(timeout) - times.sinceSubmission(now);
   }
 
   DeadlineExceededException deadlineExceeded() {
@@ -151,10 +152,11 @@ final class Session {
   // Submission.
 
   /** Takes its place with an empty state that it owns from now on. */
-  void admit(SequenceState state, DeviceState device, TokenMasks masks, long now) {
+  void admit(
+      SequenceState state, DeviceState device, TokenMasks masks, PrefixCache cache, long now) {
     this.state = state;
-    admitted = true;
-    admittedNanos = now;
+    prefix = new CachedPrefix(cache, ticket, prompt);
+    times.admitted(now);
     phase = Phase.PREFILL;
     device.beginSampling(state.samplingSlot(), sampling, prompt);
     if (guide != null) {
@@ -167,6 +169,37 @@ final class Session {
 
   int promptRemaining() {
     return prompt.length - promptSubmitted;
+  }
+
+  /** Whether its first rows had better wait for what other sessions are reading. */
+  boolean waitsFor(List<Session> running) {
+    if (cached != NOT_LOOKED_UP) {
+      return false;
+    }
+    for (int i = 0; i < running.size(); i++) {
+      Session other = running.get(i);
+      if (other.isReading() && prefix().gainsFrom(other.prefix())) {
+        return true;
+      }
+    }
+    return prefix().isBeingCopied();
+  }
+
+  private boolean isReading() {
+    return ready && cached != NOT_LOOKED_UP && promptRemaining() > 0;
+  }
+
+  /**
+   * How many prompt tokens to submit next. The first call takes what the cache has, so that what
+   * other sessions read in the meantime counts, and so that the copy is made in the same pass.
+   */
+  int promptRows(int most) {
+    if (cached == NOT_LOOKED_UP) {
+      cached = prefix().restore(sequence());
+      promptSubmitted = cached;
+      promptRead = cached;
+    }
+    return prefix().rows(promptSubmitted, Math.min(most, promptRemaining()));
   }
 
   /**
@@ -235,16 +268,25 @@ final class Session {
   void passSubmitted(int rows) {
     sequence().advance(rows);
     passesInFlight++;
+    prefix().advanced(sequence());
   }
 
-  /** One of its passes is over; gives the state back if the request has ended meanwhile. */
-  void passOver() {
+  /**
+   * One of its passes is over; gives the state back if the request has ended meanwhile.
+   *
+   * @param failed whether the state is lost
+   */
+  void passOver(boolean failed) {
     passesInFlight--;
+    keepsAnswer &= !failed;
     closeStateIfIdle();
   }
 
   private void closeStateIfIdle() {
     if (phase == Phase.DONE && passesInFlight == 0 && state != null) {
+      if (keepsAnswer) {
+        prefix().answered(state);
+      }
       state.close();
       state = null;
     }
@@ -257,13 +299,20 @@ final class Session {
     return state;
   }
 
+  private CachedPrefix prefix() {
+    if (prefix == null) {
+      throw new IllegalStateException("Request " + ticket.id() + " was not admitted");
+    }
+    return prefix;
+  }
+
   // Results.
 
   /** Prompt tokens were read by the model. */
   void readPrompt(int count, long now) {
     promptRead += count;
     if (promptRead == prompt.length) {
-      promptReadNanos = now;
+      times.promptRead(now);
       phase = Phase.DECODE;
     }
     emit(new GenerationEvent.PromptProgress(promptRead, prompt.length));
@@ -281,10 +330,9 @@ final class Session {
           "The back end chose token %d; this model's ids are from 0 to %d"
               .formatted(token, tokenizer.vocabularySize() - 1));
     }
-    if (generated++ == 0) {
-      firstTokenNanos = now;
-    }
-    lastTokenNanos = now;
+    generated++;
+    times.token(now);
+    prefix().add(token);
     if (pipeline.isReasoning()) {
       reasoning++;
     }
@@ -292,6 +340,7 @@ final class Session {
       logprobs.add(logprob(pass, index, token));
     }
     FinishReason end = advanceAnswer(token, stopTokens);
+    keepsAnswer = end == FinishReason.TOOL_CALLS || (end != null && answerIsRepeated);
     List<TokenLogprob> reported = logprobs.isEmpty() ? List.of() : List.copyOf(logprobs);
     logprobs.clear();
     emitOutput(reported);
@@ -351,15 +400,11 @@ final class Session {
   }
 
   Usage usage() {
-    return new Usage(prompt.length, generated, reasoning, 0);
+    return new Usage(prompt.length, generated, reasoning, Math.max(0, cached));
   }
 
   Timings timings(long now) {
-    return new Timings(
-        Duration.ofNanos((admitted ? admittedNanos : now) - submittedNanos),
-        Duration.ofNanos(promptRead == prompt.length ? promptReadNanos - admittedNanos : 0),
-        Duration.ofNanos(generated > 0 ? firstTokenNanos - submittedNanos : 0),
-        Duration.ofNanos(generated > 0 ? lastTokenNanos - firstTokenNanos : 0));
+    return times.timings(now);
   }
 
   /** Hands an event to the listener; one that throws has its request cancelled. */

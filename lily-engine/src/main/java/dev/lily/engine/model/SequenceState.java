@@ -49,17 +49,25 @@ public final class SequenceState implements AutoCloseable {
               .formatted(position, tokens, committedPages, pool.pageTokens()));
     }
     if (position % pool.pageTokens() != 0) {
-      int last = position / pool.pageTokens();
-      int page = pages.page(last);
-      if (pool.isShared(page)) {
-        int own = pool.takePage();
-        pool.device().copyPage(page, own);
-        pool.releasePage(page);
-        pages.set(last, own);
-      }
+      ownLastPage();
     }
     while (pages.size() < pool.pagesFor(position + tokens)) {
       pages.add(pool.takePage());
+    }
+  }
+
+  private void ownLastPage() {
+    int last = position / pool.pageTokens();
+    int page = pages.page(last);
+    while (pool.isShared(page)) {
+      if (!pool.hasFreePage() && pool.giveUpSnapshot()) {
+        continue; // it may have been the one that shared the page
+      }
+      int own = pool.takePage();
+      pages.set(last, own);
+      pool.removeSequence(page);
+      pool.device().copyPage(page, own);
+      return;
     }
   }
 
@@ -71,23 +79,23 @@ public final class SequenceState implements AutoCloseable {
   /**
    * Keeps the present state for later; pages are shared, the recurrent slot is copied.
    *
-   * @return {@code null} if no slot is free or the pages cannot be committed
+   * @return {@code null} if there are as many snapshots as there may be
    */
   public @Nullable Snapshot snapshot() {
-    int size = pool.pagesFor(position);
-    if (!pool.commit(size)) {
-      return null;
-    }
-    int slot = pool.takeSlot();
+    int slot = pool.takeSnapshotSlot();
     if (slot < 0) {
-      pool.uncommit(size);
       return null;
     }
-    pool.device().copySlot(recurrentSlot, slot);
-    int[] shared = new int[size];
-    for (int i = 0; i < size; i++) {
+    try {
+      pool.device().copySlot(recurrentSlot, slot);
+    } catch (RuntimeException e) {
+      pool.releaseSnapshotSlot(slot);
+      throw e;
+    }
+    int[] shared = new int[pool.pagesFor(position)];
+    for (int i = 0; i < shared.length; i++) {
       shared[i] = pages.page(i);
-      pool.sharePage(shared[i]);
+      pool.addSnapshot(shared[i]);
     }
     return new Snapshot(pool, position, shared, slot);
   }
@@ -96,7 +104,7 @@ public final class SequenceState implements AutoCloseable {
   public void restore(Snapshot snapshot) {
     int[] kept = snapshot.pages();
     for (int page : kept) {
-      pool.sharePage(page);
+      pool.addSequence(page);
     }
     releasePages();
     for (int page : kept) {
@@ -108,7 +116,7 @@ public final class SequenceState implements AutoCloseable {
 
   private void releasePages() {
     for (int i = 0; i < pages.size(); i++) {
-      pool.releasePage(pages.page(i));
+      pool.removeSequence(pages.page(i));
     }
     pages.truncate(0);
   }
@@ -119,8 +127,7 @@ public final class SequenceState implements AutoCloseable {
     if (!closed) {
       closed = true;
       releasePages();
-      pool.uncommit(committedPages);
-      pool.close(this);
+      pool.close(this, committedPages);
     }
   }
 
@@ -157,10 +164,9 @@ public final class SequenceState implements AutoCloseable {
       if (!closed) {
         closed = true;
         for (int page : pages) {
-          pool.releasePage(page);
+          pool.removeSnapshot(page);
         }
-        pool.releaseSlot(slot);
-        pool.uncommit(pages.length);
+        pool.releaseSnapshotSlot(slot);
       }
     }
   }

@@ -3,28 +3,36 @@ package dev.lily.engine.model;
 import dev.lily.engine.backend.DeviceState;
 import dev.lily.engine.backend.StateLayout;
 import java.util.ArrayDeque;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
  * Hands out KV pages, recurrent slots and sampling slots of one {@link DeviceState}. Pages are
- * reference-counted, because snapshots share them. Engine thread only.
+ * reference-counted, because sequences and snapshots share them. Engine thread only.
  *
  * <p>Pages are taken on demand, but a sequence commits at its opening to the most it may need, so
- * that a sequence once opened never runs out in mid-answer.
+ * that a sequence once opened never runs out in mid-answer. Snapshots commit to nothing: whoever
+ * keeps them gives them up when {@linkplain #onShortage asked}.
  */
 public final class StatePool {
   private final DeviceState device;
   private final StateLayout layout;
-  private final int[] pageReferences;
+  private final int[] sequenceReferences;
+  private final int[] snapshotReferences;
   private final ArrayDeque<Integer> freePages = new ArrayDeque<>();
   private final ArrayDeque<Integer> freeSlots = new ArrayDeque<>();
   private final ArrayDeque<Integer> freeSamplingSlots = new ArrayDeque<>();
+  private BooleanSupplier giveUpSnapshot = () -> false;
   private int committedPages;
+  private int sequencePages;
+  private int snapshotPages;
+  private int snapshots;
 
   public StatePool(DeviceState device) {
     this.device = device;
     layout = device.layout();
-    pageReferences = new int[layout.numPages()];
+    sequenceReferences = new int[layout.numPages()];
+    snapshotReferences = new int[layout.numPages()];
     fill(freePages, layout.numPages());
     fill(freeSlots, layout.numSlots());
     fill(freeSamplingSlots, layout.numSamplingSlots());
@@ -41,14 +49,43 @@ public final class StatePool {
     return device;
   }
 
+  /**
+   * Says who gives up snapshots when a sequence needs a page and none is free.
+   *
+   * @param giveUpSnapshot closes one snapshot; {@code false} if there is none
+   */
+  public void onShortage(BooleanSupplier giveUpSnapshot) {
+    this.giveUpSnapshot = giveUpSnapshot;
+  }
+
   /** Pages in use by sequences and snapshots. */
   public int usedPages() {
     return layout.numPages() - freePages.size();
   }
 
+  /** Pages in use by sequences, whether or not snapshots share them. */
+  public int sequencePages() {
+    return sequencePages;
+  }
+
+  /** Pages in use by snapshots, whether or not sequences share them. */
+  public int snapshotPages() {
+    return snapshotPages;
+  }
+
   /** Recurrent slots in use by sequences and snapshots. */
   public int usedSlots() {
     return layout.numSlots() - freeSlots.size();
+  }
+
+  /** Snapshots that are open. */
+  public int snapshots() {
+    return snapshots;
+  }
+
+  /** Most snapshots at a time: the slots beyond those that sequences may need. */
+  public int maxSnapshots() {
+    return layout.numSlots() - layout.numSamplingSlots();
   }
 
   /**
@@ -74,59 +111,92 @@ public final class StatePool {
     return layout.pageTokens();
   }
 
-  int pagesFor(int tokens) {
+  /** Pages that hold so many tokens. */
+  public int pagesFor(int tokens) {
     return Math.ceilDiv(tokens, layout.pageTokens());
   }
 
+  boolean hasFreePage() {
+    return !freePages.isEmpty();
+  }
+
+  /** Asks for a snapshot to be closed; whether one was. */
+  boolean giveUpSnapshot() {
+    return giveUpSnapshot.getAsBoolean();
+  }
+
+  /** A page for a sequence, if need be one that snapshots held. */
   int takePage() {
-    Integer page = freePages.poll();
-    if (page == null) {
-      throw new IllegalStateException(
-          "All %d KV pages are taken although only %d are committed"
-              .formatted(layout.numPages(), committedPages));
+    while (freePages.isEmpty()) {
+      if (!giveUpSnapshot()) {
+        throw new IllegalStateException(
+            "All %d KV pages are taken, %d of them by snapshots, although only %d are committed"
+                .formatted(layout.numPages(), snapshotPages, committedPages));
+      }
     }
-    pageReferences[page] = 1;
+    int page = freePages.remove();
+    addSequence(page);
     return page;
   }
 
-  void sharePage(int page) {
-    pageReferences[page]++;
+  void addSequence(int page) {
+    if (sequenceReferences[page]++ == 0) {
+      sequencePages++;
+    }
   }
 
-  boolean isShared(int page) {
-    return pageReferences[page] > 1;
+  void removeSequence(int page) {
+    if (--sequenceReferences[page] == 0) {
+      sequencePages--;
+      freeIfUnused(page);
+    }
   }
 
-  void releasePage(int page) {
-    if (--pageReferences[page] == 0) {
+  void addSnapshot(int page) {
+    if (snapshotReferences[page]++ == 0) {
+      snapshotPages++;
+    }
+  }
+
+  void removeSnapshot(int page) {
+    if (--snapshotReferences[page] == 0) {
+      snapshotPages--;
+      freeIfUnused(page);
+    }
+  }
+
+  private void freeIfUnused(int page) {
+    if (sequenceReferences[page] == 0 && snapshotReferences[page] == 0) {
       freePages.add(page);
     }
   }
 
-  /** A slot for a snapshot, or -1. */
-  int takeSlot() {
-    Integer slot = freeSlots.poll();
-    return slot == null ? -1 : slot;
+  boolean isShared(int page) {
+    return sequenceReferences[page] + snapshotReferences[page] > 1;
   }
 
-  void releaseSlot(int slot) {
+  /** A slot for a snapshot, or -1 if there are as many as there may be. */
+  int takeSnapshotSlot() {
+    if (snapshots == maxSnapshots()) {
+      return -1;
+    }
+    snapshots++;
+    return freeSlots.remove();
+  }
+
+  void releaseSnapshotSlot(int slot) {
+    snapshots--;
     freeSlots.add(slot);
   }
 
-  boolean commit(int pages) {
-    if (committedPages + pages > layout.numPages()) {
-      return false;
-    }
-    committedPages += pages;
-    return true;
-  }
-
-  void uncommit(int pages) {
-    committedPages -= pages;
-  }
-
-  void close(SequenceState state) {
-    releaseSlot(state.recurrentSlot());
+  void close(SequenceState state, int committed) {
+    committedPages -= committed;
+    freeSlots.add(state.recurrentSlot());
     freeSamplingSlots.add(state.samplingSlot());
+  }
+
+  /** Pages that open sequences may come to need. */
+  public int committedPages() {
+    return committedPages;
   }
 }

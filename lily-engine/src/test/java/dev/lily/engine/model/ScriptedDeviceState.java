@@ -7,6 +7,7 @@ import dev.lily.engine.sampling.SamplingParameters;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -24,6 +25,10 @@ public final class ScriptedDeviceState implements DeviceState {
 
     int size() {
       return size;
+    }
+
+    int token(int position) {
+      return tokens[position];
     }
 
     void add(int token) {
@@ -66,9 +71,11 @@ public final class ScriptedDeviceState implements DeviceState {
   private final Consumer<String> breach;
   private final Sequence[] sequences;
   private final @Nullable Sampler[] samplers;
+  private final int[][] pages;
   private final List<String> calls = new CopyOnWriteArrayList<>();
   private final List<SamplingParameters> begun = new CopyOnWriteArrayList<>();
   private @Nullable Thread owner;
+  private BiConsumer<Sequence, Sequence> copied = (_, _) -> {};
   private boolean failNextBeginSampling;
   private boolean closed;
 
@@ -78,6 +85,12 @@ public final class ScriptedDeviceState implements DeviceState {
     sequences = new Sequence[layout.numSlots()];
     Arrays.setAll(sequences, _ -> new Sequence());
     samplers = new Sampler[layout.numSamplingSlots()];
+    pages = new int[layout.numPages()][layout.pageTokens()];
+  }
+
+  /** The tokens whose keys and values a page has, by row. */
+  int[] page(int page) {
+    return pages[page];
   }
 
   /** What was asked, in order, such as {@code clearSlot 3}. */
@@ -93,6 +106,11 @@ public final class ScriptedDeviceState implements DeviceState {
   /** Makes the next {@link #beginSampling} throw. */
   public void failNextBeginSampling() {
     failNextBeginSampling = true;
+  }
+
+  /** Says who is told of the copies between slots. */
+  void onCopy(BiConsumer<Sequence, Sequence> listener) {
+    copied = listener;
   }
 
   Sequence sequence(int slot) {
@@ -132,10 +150,15 @@ public final class ScriptedDeviceState implements DeviceState {
   @Override
   public void copySlot(int from, int to) {
     call("copySlot " + from + " " + to);
+    if (sequences[to].inFlight > 0) {
+      breach.accept("slot " + to + " was overwritten with a pass in flight");
+    }
     Sequence copy = new Sequence();
     for (int token : sequences[from].toArray()) {
       copy.add(token);
     }
+    copy.lost = sequences[from].lost;
+    copied.accept(sequences[from], copy);
     sequences[to] = copy;
   }
 
@@ -151,6 +174,7 @@ public final class ScriptedDeviceState implements DeviceState {
   @Override
   public void copyPage(int from, int to) {
     call("copyPage " + from + " " + to);
+    pages[to] = pages[from].clone();
   }
 
   @Override

@@ -17,9 +17,10 @@ import java.util.concurrent.CopyOnWriteArrayList;
 /**
  * A model that says what a script tells it, for tests of everything above the model. It holds its
  * caller to the contract of {@link LanguageModel}: rows in position order without gaps, pages
- * reserved and not shared between sequences, one thread, no more passes in flight than allowed,
- * results read in time, nothing used after its end. A breach is thrown where it happens and kept
- * for {@link #assertClean}.
+ * reserved, with the sequence's own tokens in them and not written while shared, one thread, no
+ * more passes in flight than allowed, results read in time, nothing used after its end. Copies of
+ * slots are made at the start of the next pass and are lost if it fails. A breach is thrown where
+ * it happens and kept for {@link #assertClean}.
  */
 public final class ScriptedModel implements LanguageModel {
 
@@ -78,6 +79,8 @@ public final class ScriptedModel implements LanguageModel {
   private final Set<Integer> failingForwards = new HashSet<>();
   private final Map<Integer, RuntimeException> failingPasses = new HashMap<>();
   private final Map<Integer, Gate> gates = new HashMap<>();
+  private final List<Pass> passesInFlight = new ArrayList<>();
+  private final List<ScriptedDeviceState.Sequence> copies = new ArrayList<>();
   private int begun;
   private int inFlight;
   private volatile boolean closed;
@@ -104,10 +107,11 @@ public final class ScriptedModel implements LanguageModel {
             1,
             1,
             1,
-            builder.maxSequences,
+            builder.maxSequences + builder.snapshots,
             builder.maxSequences,
             builder.vocabularySize);
     device = new ScriptedDeviceState(layout, this::breach);
+    device.onCopy(this::copied);
     states = new StatePool(device);
   }
 
@@ -125,6 +129,7 @@ public final class ScriptedModel implements LanguageModel {
     private int maxRows = 520;
     private int pages = 8 * 256;
     private int pageTokens = 16;
+    private int snapshots;
 
     private Builder(Script script) {
       this.script = script;
@@ -147,6 +152,12 @@ public final class ScriptedModel implements LanguageModel {
 
     public Builder maxRows(int value) {
       maxRows = value;
+      return this;
+    }
+
+    /** Slots for snapshots, beside those for sequences. */
+    public Builder snapshots(int value) {
+      snapshots = value;
       return this;
     }
 
@@ -233,6 +244,8 @@ public final class ScriptedModel implements LanguageModel {
     }
     checkPlan(plan);
     Pass pass = new Pass(step, plan.numLogitRows());
+    pass.copies.addAll(copies);
+    copies.clear();
     List<Rows> rows = new ArrayList<>();
     int logit = 0;
     for (int s = 0; s < plan.numSequences(); s++) {
@@ -242,6 +255,7 @@ public final class ScriptedModel implements LanguageModel {
       }
     }
     inFlight++;
+    passesInFlight.add(pass);
     steps.add(List.copyOf(rows));
     return pass;
   }
@@ -251,7 +265,7 @@ public final class ScriptedModel implements LanguageModel {
       breach("an empty plan was submitted");
     }
     Set<Integer> slots = new HashSet<>();
-    Set<Integer> pagesOfOthers = new HashSet<>();
+    Set<Integer> written = new HashSet<>();
     for (int s = 0; s < plan.numSequences(); s++) {
       if (!slots.add(plan.recurrentSlot(s))) {
         breach("slot " + plan.recurrentSlot(s) + " is in the plan twice");
@@ -263,12 +277,18 @@ public final class ScriptedModel implements LanguageModel {
       }
       Set<Integer> own = new HashSet<>();
       for (int p = 0; p < pages.size(); p++) {
-        own.add(pages.page(p));
+        boolean isWritten = (p + 1) * device.layout().pageTokens() > plan.position(s);
+        if (isWritten ? !written.add(pages.page(p)) : !own.add(pages.page(p))) {
+          breach("page " + pages.page(p) + " is used twice");
+        }
       }
-      if (own.size() != pages.size() || own.stream().anyMatch(pagesOfOthers::contains)) {
-        breach("a page is used twice");
+    }
+    for (int s = 0; s < plan.numSequences(); s++) {
+      for (int p = 0; p < plan.position(s) / device.layout().pageTokens(); p++) {
+        if (written.contains(plan.pages(s).page(p))) {
+          breach("page " + plan.pages(s).page(p) + " is written while it is shared");
+        }
       }
-      pagesOfOthers.addAll(own);
     }
   }
 
@@ -283,6 +303,11 @@ public final class ScriptedModel implements LanguageModel {
           "rows of slot %d start at %d, but it has seen %d tokens"
               .formatted(slot, plan.position(s), sequence.size()));
     }
+    for (int p = 0; p < sequence.size(); p++) {
+      if (cell(plan.pages(s), p) != sequence.token(p)) {
+        breach("the page of position %d of slot %d has another token".formatted(p, slot));
+      }
+    }
     int samplingSlot = plan.samplingSlot(s);
     int first = plan.firstRow(s);
     boolean decode = plan.token(first) == RowPlan.PREVIOUS_TOKEN;
@@ -294,6 +319,9 @@ public final class ScriptedModel implements LanguageModel {
       if (token < 0 || token >= device.layout().vocabularySize()) {
         breach("row " + row + " has token " + token);
       }
+      int pageTokens = device.layout().pageTokens();
+      int page = plan.pages(s).page(sequence.size() / pageTokens);
+      device.page(page)[sequence.size() % pageTokens] = token;
       sequence.add(token);
     }
     pass.sequences.add(sequence);
@@ -312,26 +340,44 @@ public final class ScriptedModel implements LanguageModel {
     return new Rows(slot, plan.position(s), plan.numRows(s), sampled, decode);
   }
 
+  private int cell(PageTable pages, int position) {
+    int pageTokens = device.layout().pageTokens();
+    return device.page(pages.page(position / pageTokens))[position % pageTokens];
+  }
+
+  private void copied(ScriptedDeviceState.Sequence source, ScriptedDeviceState.Sequence copy) {
+    copies.add(copy);
+    for (Pass pass : passesInFlight) {
+      if (pass.sequences.contains(source) || pass.copies.contains(source)) {
+        pass.copies.add(copy);
+      }
+    }
+  }
+
   private void breach(String what) {
     breaches.add(what);
     throw new AssertionError("Contract of LanguageModel: " + what);
   }
 
-  /** Fails unless the contract was kept and every page and slot was given back. */
+  /**
+   * Fails unless the contract was kept and every page and slot was given back, but for those of
+   * snapshots.
+   */
   public void assertClean() {
     if (!breaches.isEmpty()) {
       throw new AssertionError("The contract of LanguageModel was broken: " + breaches);
     }
-    if (inFlight != 0 || states.usedPages() != 0 || states.usedSlots() != 0) {
+    int slots = states.usedSlots() - states.snapshots();
+    if (inFlight != 0 || states.sequencePages() != 0 || slots != 0) {
       throw new AssertionError(
           "%d passes, %d pages and %d slots were not given back"
-              .formatted(inFlight, states.usedPages(), states.usedSlots()));
+              .formatted(inFlight, states.sequencePages(), slots));
     }
-    int all = device.layout().numPages();
-    if (!states.commit(all)) {
-      throw new AssertionError("Pages are still committed");
+    if (states.usedPages() != states.snapshotPages() || states.committedPages() != 0) {
+      throw new AssertionError(
+          "%d pages are taken, %d of them by snapshots, and %d committed"
+              .formatted(states.usedPages(), states.snapshotPages(), states.committedPages()));
     }
-    states.uncommit(all);
   }
 
   @Override
@@ -348,6 +394,7 @@ public final class ScriptedModel implements LanguageModel {
     private final int[] tokens;
     private final int[] topLogprobs;
     private final List<ScriptedDeviceState.Sequence> sequences = new ArrayList<>();
+    private final List<ScriptedDeviceState.Sequence> copies = new ArrayList<>();
     private boolean awaited;
 
     Pass(int step, int numLogitRows) {
@@ -367,11 +414,13 @@ public final class ScriptedModel implements LanguageModel {
       if (!awaited) {
         awaited = true;
         inFlight--;
+        passesInFlight.remove(this);
         sequences.forEach(sequence -> sequence.inFlight--);
       }
       RuntimeException failure = failingPasses.get(step);
       if (failure != null) {
         sequences.forEach(sequence -> sequence.lost = true);
+        copies.forEach(copy -> copy.lost = true);
         throw failure;
       }
     }

@@ -113,15 +113,69 @@ class StatePoolTest {
   }
 
   @Test
-  void makesNoSnapshotWithoutASlotOrPages() {
-    SequenceState first = open(3 * PAGE);
-    SequenceState second = open(PAGE);
-    run(first, 2 * PAGE);
-    SequenceState.Snapshot snapshot = Objects.requireNonNull(first.snapshot());
-    assertThat(first.snapshot()).as("all three slots are taken").isNull();
-    second.close();
-    assertThat(first.snapshot()).as("only one page is not committed").isNull();
+  void makesNoMoreSnapshotsThanSequencesLeaveSlotsFor() {
+    SequenceState state = open(2 * PAGE);
+    run(state, PAGE);
+    SequenceState.Snapshot snapshot = Objects.requireNonNull(state.snapshot());
+    assertThat(state.snapshot()).as("the slots left are for sequences").isNull();
+    assertThat(open(PAGE)).isNotNull();
     snapshot.close();
-    assertThat(first.snapshot()).isNotNull();
+    assertThat(state.snapshot()).isNotNull();
+  }
+
+  @Test
+  void snapshotsDoNotKeepSequencesOutButAreGivenUpForTheirPages() {
+    SequenceState first = open(4 * PAGE);
+    run(first, 4 * PAGE);
+    SequenceState.Snapshot snapshot = Objects.requireNonNull(first.snapshot());
+    first.close();
+    pool.onShortage(() -> close(snapshot));
+    SequenceState second = open(6 * PAGE);
+    run(second, 2 * PAGE);
+    assertThat(pool.snapshotPages()).isEqualTo(4);
+    assertThat(pool.usedPages()).isEqualTo(6);
+    run(second, PAGE);
+    assertThat(pool.snapshotPages()).isZero();
+    run(second, 3 * PAGE);
+    assertThat(pool.sequencePages()).isEqualTo(6);
+  }
+
+  @Test
+  void aPartialPageNeedsNoCopyOnceItsSnapshotWasGivenUp() {
+    SequenceState state = open(6 * PAGE);
+    run(state, 5 * PAGE + 1);
+    SequenceState.Snapshot snapshot = Objects.requireNonNull(state.snapshot());
+    pool.onShortage(() -> close(snapshot));
+    int last = state.pages().page(5);
+    run(state, 1);
+    assertThat(state.pages().page(5)).isEqualTo(last);
+    assertThat(device.calls()).noneMatch(call -> call.startsWith("copyPage"));
+    assertThat(pool.snapshots()).isZero();
+  }
+
+  @Test
+  void twoSequencesContinueOneSnapshotOnTheirOwnPages() {
+    SequenceState first = open(2 * PAGE);
+    run(first, PAGE + 1);
+    SequenceState.Snapshot snapshot = Objects.requireNonNull(first.snapshot());
+    SequenceState second = open(2 * PAGE);
+    second.restore(snapshot);
+    run(first, 1);
+    run(second, 1);
+    assertThat(first.pages().page(0)).isEqualTo(second.pages().page(0));
+    assertThat(first.pages().page(1)).isNotEqualTo(second.pages().page(1));
+    assertThat(pool.usedPages()).as("one shared, three of the second").isEqualTo(4);
+    first.close();
+    second.close();
+    assertThat(pool.usedPages()).isEqualTo(2);
+    assertThat(pool.committedPages()).isZero();
+    snapshot.close();
+    assertThat(pool.usedPages()).isZero();
+  }
+
+  private boolean close(SequenceState.Snapshot snapshot) {
+    boolean open = pool.snapshots() > 0;
+    snapshot.close();
+    return open;
   }
 }

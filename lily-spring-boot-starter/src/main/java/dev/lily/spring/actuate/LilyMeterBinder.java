@@ -5,14 +5,16 @@ import dev.lily.engine.LilyEngine;
 import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.binder.BaseUnits;
 import io.micrometer.core.instrument.binder.MeterBinder;
 import java.util.function.Supplier;
 import java.util.function.ToDoubleFunction;
 
 /**
  * Meters from the engine's counters: {@code lily.requests} by {@code outcome}, {@code lily.tokens}
- * by {@code type}, {@code lily.steps}, {@code lily.queue.size}, {@code lily.sessions.active} and
- * {@code lily.kv.pages} by {@code state}.
+ * by {@code type}, {@code lily.steps}, {@code lily.queue.size}, {@code lily.sessions.active},
+ * {@code lily.kv.pages} by {@code state}, and {@code lily.cache.prompts} by {@code result}, {@code
+ * lily.cache.evictions}, {@code lily.cache.snapshots} and {@code lily.cache.size} by {@code state}.
  */
 public final class LilyMeterBinder implements MeterBinder {
 
@@ -42,9 +44,31 @@ public final class LilyMeterBinder implements MeterBinder {
         .register(registry);
     gauge("lily.queue.size", "Requests waiting", EngineStats::queued).register(registry);
     gauge("lily.sessions.active", "Requests being served", EngineStats::running).register(registry);
-    String pages = "Pages of the KV cache";
+    bindCache(registry);
+    String pages = "Pages of the KV cache; those in use by sessions and all";
     gauge("lily.kv.pages", pages, EngineStats::kvPagesUsed).tag("state", "used").register(registry);
     gauge("lily.kv.pages", pages, EngineStats::kvPages).tag("state", "total").register(registry);
+  }
+
+  private void bindCache(MeterRegistry registry) {
+    String prompts = "Prompts that began with something cached, and prompts that did not";
+    counter(registry, "lily.cache.prompts", "result", "hit", prompts, now -> now.cache().hits());
+    counter(registry, "lily.cache.prompts", "result", "miss", prompts, now -> now.cache().misses());
+    FunctionCounter.builder(
+            "lily.cache.evictions", stats, supplier -> supplier.get().cache().evictions())
+        .description("Snapshots given up for others or for running sessions")
+        .register(registry);
+    gauge("lily.cache.snapshots", "Snapshots kept", now -> now.cache().snapshots())
+        .register(registry);
+    String size = "Memory of the snapshots and their pages, and the most it may be";
+    gauge("lily.cache.size", size, now -> now.cache().bytes())
+        .tag("state", "used")
+        .baseUnit(BaseUnits.BYTES)
+        .register(registry);
+    gauge("lily.cache.size", size, now -> now.cache().maxBytes())
+        .tag("state", "total")
+        .baseUnit(BaseUnits.BYTES)
+        .register(registry);
   }
 
   private void counter(

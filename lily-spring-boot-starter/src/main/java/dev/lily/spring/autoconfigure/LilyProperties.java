@@ -25,6 +25,7 @@ import org.springframework.util.unit.DataSize;
  * @param stallTimeout A stream whose consumer takes nothing for this long is ended with an error.
  * @param shutdownGrace How long running answers may go on when the application stops. Keep it below
  *     spring.lifecycle.timeout-per-shutdown-phase.
+ * @param cache The prefix cache.
  * @param cpu The CPU back end.
  * @param metal The Metal back end.
  * @param chat Defaults of chat requests.
@@ -40,11 +41,27 @@ public record LilyProperties(
     @Nullable DataSize memoryLimit,
     @DefaultValue("60s") Duration stallTimeout,
     @DefaultValue("20s") Duration shutdownGrace,
+    @DefaultValue Cache cache,
     @DefaultValue Cpu cpu,
     @DefaultValue Metal metal,
     @DefaultValue Chat chat) {
 
   static final String PREFIX = "lily";
+
+  /**
+   * The prefix cache: what was read of earlier prompts, so that prompts that begin alike are not
+   * read again.
+   *
+   * @param bytes Most memory of the prefix cache. 0 turns it off. By default a quarter of what
+   *     weights and scratch leave, at most about four snapshots for each session.
+   * @param snapshotInterval Prompt tokens after which the state is kept wherever they are, beside
+   *     the beginnings of messages. 0 for none.
+   * @param pin Whether system prompts stay in the cache longer than anything else.
+   */
+  public record Cache(
+      @Nullable DataSize bytes,
+      @DefaultValue("2048") int snapshotInterval,
+      @DefaultValue("false") boolean pin) {}
 
   /**
    * The CPU back end.

@@ -43,6 +43,10 @@ final class PropertyMapper {
             .queueLimit(atLeast("lily.queue-limit", properties.queueLimit(), 0))
             .prefillChunk(atLeast("lily.prefill-chunk", properties.prefillChunk(), 1))
             .memoryLimitBytes(memoryLimit(properties.memoryLimit()))
+            .cacheBytes(cacheBytes(properties.cache().bytes()))
+            .snapshotInterval(
+                atLeast("lily.cache.snapshot-interval", properties.cache().snapshotInterval(), 0))
+            .pinSystemPrompt(properties.cache().pin())
             .defaults(sampling(properties.chat()))
             .stallTimeout(positive("lily.stall-timeout", properties.stallTimeout()));
     if (properties.contextLength() != null) {
@@ -133,6 +137,16 @@ final class PropertyMapper {
       throw invalid("lily.memory-limit", limit, "it must be positive");
     }
     return limit.toBytes();
+  }
+
+  private static @Nullable Long cacheBytes(@Nullable DataSize bytes) {
+    if (bytes == null) {
+      return null;
+    }
+    if (bytes.isNegative()) {
+      throw invalid("lily.cache.bytes", bytes, "it must not be negative; 0 turns the cache off");
+    }
+    return bytes.toBytes();
   }
 
   private static SamplingOptions sampling(LilyProperties.Chat chat) {

@@ -25,7 +25,7 @@ class LilyHealthIndicatorTest {
           "scalar, 2 threads",
           "cpu (A processor)",
           List.of("The checkpoint's chat template differs."));
-  private static final MemoryPlan PLAN = new MemoryPlan(10, 20, 3, 4, 5, 100, 2048, 8);
+  private static final MemoryPlan PLAN = new MemoryPlan(10, 20, 3, 4, 6, 7, 5, 100, 2048, 8);
 
   private EngineStats stats = stats(0, 0, 0, true, "");
   private boolean draining;
@@ -37,7 +37,22 @@ class LilyHealthIndicatorTest {
 
   static EngineStats stats(int queued, int running, long steps, boolean alive, String lastFailure) {
     return new EngineStats(
-        queued, running, 9, 2, 4, 1, 1, 100, 30, 50, steps, 3, 64, lastFailure, alive);
+        queued,
+        running,
+        9,
+        2,
+        4,
+        1,
+        1,
+        100,
+        30,
+        50,
+        steps,
+        3,
+        64,
+        new EngineStats.Cache(0, 0, 0, 0, 0, 0),
+        lastFailure,
+        alive);
   }
 
   private Health healthAfter(Duration time) {
@@ -56,7 +71,7 @@ class LilyHealthIndicatorTest {
         .containsEntry("device", "A processor")
         .containsEntry("deviceDetail", "scalar, 2 threads")
         .containsEntry("backendReason", "cpu (A processor)")
-        .containsEntry("memory", new MemoryDetails(39, 100, 10, 20, 3, 4, 5, 2048, 8))
+        .containsEntry("memory", new MemoryDetails(45, 100, 10, 20, 3, 4, 6, 7, 5, 2048, 8))
         .containsEntry("notes", List.of("The checkpoint's chat template differs."))
         .containsEntry("queued", 2)
         .containsEntry("running", 1)

@@ -14,6 +14,8 @@ import org.junit.jupiter.api.Test;
 
 class LilyMetersTest {
 
+  private static final EngineStats.Cache CACHE = new EngineStats.Cache(7, 13, 2, 5, 4096, 8192);
+
   private final MeterRegistry registry = new SimpleMeterRegistry();
 
   private double counter(String name, String tag, String value) {
@@ -23,7 +25,7 @@ class LilyMetersTest {
   @Test
   void readsTheEnginesCountersWhenAsked() {
     EngineStats[] now = {
-      new EngineStats(2, 1, 20, 3, 10, 4, 5, 1000, 300, 700, 900, 6, 64, "", true)
+      new EngineStats(2, 1, 20, 3, 10, 4, 5, 1000, 300, 700, 900, 6, 64, CACHE, "", true)
     };
     Supplier<EngineStats> stats = () -> now[0];
     new LilyMeterBinder(stats).bindTo(registry);
@@ -35,13 +37,21 @@ class LilyMetersTest {
     assertThat(counter("lily.tokens", "type", "prompt")).isEqualTo(1000);
     assertThat(counter("lily.tokens", "type", "cached")).isEqualTo(300);
     assertThat(counter("lily.tokens", "type", "generated")).isEqualTo(700);
+    assertThat(counter("lily.cache.prompts", "result", "hit")).isEqualTo(7);
+    assertThat(counter("lily.cache.prompts", "result", "miss")).isEqualTo(13);
+    assertThat(registry.get("lily.cache.evictions").functionCounter().count()).isEqualTo(2);
+    assertThat(registry.get("lily.cache.snapshots").gauge().value()).isEqualTo(5);
+    assertThat(registry.get("lily.cache.size").tag("state", "used").gauge().value())
+        .isEqualTo(4096);
+    assertThat(registry.get("lily.cache.size").tag("state", "total").gauge().value())
+        .isEqualTo(8192);
     assertThat(registry.get("lily.steps").functionCounter().count()).isEqualTo(900);
     assertThat(registry.get("lily.queue.size").gauge().value()).isEqualTo(2);
     assertThat(registry.get("lily.sessions.active").gauge().value()).isEqualTo(1);
     assertThat(registry.get("lily.kv.pages").tag("state", "used").gauge().value()).isEqualTo(6);
     assertThat(registry.get("lily.kv.pages").tag("state", "total").gauge().value()).isEqualTo(64);
 
-    now[0] = new EngineStats(0, 0, 21, 3, 11, 4, 5, 1100, 300, 750, 950, 0, 64, "", true);
+    now[0] = new EngineStats(0, 0, 21, 3, 11, 4, 5, 1100, 300, 750, 950, 0, 64, CACHE, "", true);
     assertThat(counter("lily.requests", "outcome", "completed")).isEqualTo(11);
     assertThat(registry.get("lily.kv.pages").tag("state", "used").gauge().value()).isZero();
   }

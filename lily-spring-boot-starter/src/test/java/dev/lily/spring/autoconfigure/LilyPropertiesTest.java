@@ -60,6 +60,9 @@ class LilyPropertiesTest {
                 "lily.queue-limit=0",
                 "lily.prefill-chunk=64",
                 "lily.memory-limit=2GB",
+                "lily.cache.bytes=64MB",
+                "lily.cache.snapshot-interval=512",
+                "lily.cache.pin=true",
                 "lily.stall-timeout=5s",
                 "lily.shutdown-grace=0s",
                 "lily.cpu.threads=4",
@@ -77,6 +80,9 @@ class LilyPropertiesTest {
                 .queueLimit(0)
                 .prefillChunk(64)
                 .memoryLimitBytes(2L << 30)
+                .cacheBytes(64L << 20)
+                .snapshotInterval(512)
+                .pinSystemPrompt(true)
                 .stallTimeout(Duration.ofSeconds(5))
                 .backendOptions(new BackendOptions(4, "scalar", Duration.ofMillis(250), "never"))
                 .defaults(SamplingOptions.builder().temperature(0.3).seed(11L).build())
@@ -129,6 +135,8 @@ class LilyPropertiesTest {
     "lily.prefill-chunk, 0, it must be at least 1",
     "lily.context-length, 0, it must be at least 1",
     "lily.memory-limit, 0B, it must be positive",
+    "lily.cache.bytes, -1B, it must not be negative; 0 turns the cache off",
+    "lily.cache.snapshot-interval, -1, it must be at least 0",
     "lily.stall-timeout, 0s, it must be positive",
     "lily.shutdown-grace, -1s, it must not be negative",
     "lily.backend, ' ', it must be auto or a back end's name",
