@@ -180,6 +180,31 @@ class PrefixCacheTest {
   }
 
   @Test
+  void thousandsOfPromptsStayWithinTheBytesAndSharedBeginningsAreFound() {
+    long bytes = 48 * SNAPSHOT_BYTES + 400 * PAGE;
+    open(model(1000, 64), bytes, 0);
+    int found = 0;
+    for (int i = 0; i < 2000; i++) {
+      int shared = i % 20;
+      int cached = cached(prompt(message(shared, 3 * PAGE), message(1000 + i, 10), message(9, 3)));
+      assertThat(counters().cacheBytes()).isPositive().isLessThanOrEqualTo(bytes);
+      assertThat(scheduler.model().states().snapshotPages() * (long) PAGE)
+          .isLessThanOrEqualTo(bytes);
+      found += cached == 3 * PAGE ? 1 : 0;
+    }
+    assertThat(found).isEqualTo(2000 - 20);
+    assertThat(counters().cacheEvictions()).isGreaterThan(1000);
+    scheduler
+        .model()
+        .failPass(scheduler.steps().size(), new BackendException("empties the cache"));
+    submit(message(1, 4));
+    scheduler.finish();
+    assertThat(scheduler.model().states().usedPages()).isZero();
+    assertThat(scheduler.model().states().usedSlots()).isZero();
+    assertThat(counters().cacheBytes()).isZero();
+  }
+
+  @Test
   void givesItsPagesBackBeforeARequestHasToWait() {
     open(model(12, 8), 10_000, 0);
     for (int seed = 1; seed < 6; seed++) {

@@ -32,7 +32,7 @@ import net.jqwik.api.lifecycle.BeforeContainer;
  * prefill chunks that depend on what it holds: every answer has the tokens and, to the last bit,
  * the log-probabilities that an engine without a cache gives.
  */
-class PrefixCachePropertyTest {
+class CachedAnswersPropertyTest {
   private static final long CACHE_BYTES = 7 << 20; // five or six snapshots
 
   private static LilyEngine warm;

@@ -31,7 +31,7 @@ import tools.jackson.databind.node.ObjectNode;
  * What of a prompt is read again, on the test model. Each answer is compared with one of an engine
  * without a cache: the same tokens, and log-probabilities equal to the last bit.
  */
-class PrefixCacheTest {
+class CachedAnswersTest {
   private static final String SYSTEM = "You are Lily, a small model. You answer briefly.";
   private static final String OPEN_ANSWER = "<|im_start|>assistant\n<think>\n\n</think>\n\n";
   private static final String OPEN_THOUGHT = "<|im_start|>assistant\n<think>\n";
@@ -55,9 +55,9 @@ class PrefixCacheTest {
     Path nano = Path.of(Objects.requireNonNull(System.getProperty("lily.nano.dir")));
     return LilyEngine.open(
         EngineOptions.builder(nano)
-            .contextLength(1024)
+            .contextLength(4096)
             .maxSessions(2)
-            .prefillChunk(64)
+            .prefillChunk(256)
             .cacheBytes(cacheBytes)
             .build());
   }
@@ -202,8 +202,7 @@ class PrefixCacheTest {
     assertThat(prompt(off) - cached(off)).isEqualTo(tokens(OPEN_ANSWER));
   }
 
-  @Test
-  void aToolLoopReadsOnlyTheResult() {
+  private static ToolDefinition weather() {
     ObjectNode parameters =
         (ObjectNode)
             JsonMapper.shared()
@@ -211,8 +210,34 @@ class PrefixCacheTest {
                     """
                     {"type": "object", "properties": {"city": {"type": "string", "description": "The city"}},
                      "required": ["city"]}""");
-    List<ToolDefinition> tools =
-        List.of(ToolDefinition.of("get_weather", "Get the weather in a given city.", parameters));
+    return ToolDefinition.of("get_weather", "Get the weather in a given city.", parameters);
+  }
+
+  @Test
+  void toolsBehindACacheHitAreCalledAsOnesThatWereRead() {
+    List<ToolDefinition> tools = new ArrayList<>(List.of(weather()));
+    for (int i = 1; i < 20; i++) {
+      tools.add(ToolDefinition.of("tool_" + i, "Does thing " + i + ".", weather().parameters()));
+    }
+    List<String> cities = new ArrayList<>();
+    for (String city : List.of("Rome", "Cairo", "Oslo")) {
+      GenerationResult call =
+          answer(
+              chat(List.of(
+                      new Message.Instructions("You are a helpful assistant with tools."),
+                      new Message.User("What is the weather in " + city + "?")))
+                  .tools(tools)
+                  .thinking(true));
+      assertThat(call.finishReason()).isEqualTo(FinishReason.TOOL_CALLS);
+      cities.add(call.toolCalls().getFirst().arguments().path("city").asString());
+      assertThat(prompt(call) - cached(call) < 40).isEqualTo(cities.size() > 1);
+    }
+    assertThat(cities).containsExactly("Rome", "Cairo", "Oslo");
+  }
+
+  @Test
+  void aToolLoopReadsOnlyTheResult() {
+    List<ToolDefinition> tools = List.of(weather());
     List<Message> messages =
         List.of(
             new Message.Instructions("You are a helpful assistant with tools."),
@@ -251,7 +276,7 @@ class PrefixCacheTest {
   }
 
   @ParameterizedTest
-  @ValueSource(ints = {1, 31, 32, 33, 63, 64, 65})
+  @ValueSource(ints = {1, 31, 32, 33, 63, 64, 65, 2047, 2048, 2049})
   void aPartlyMatchingPromptIsReadFromTheNearestStateBeforeItsFirstDifference(int shared) {
     Random random = new Random(shared);
     List<Integer> p = random.ints(shared, 256, 900).boxed().toList();
