@@ -81,7 +81,8 @@ class RepeatedLoadTest {
                 "-Xmx256m",
                 "-XX:+AlwaysPreTouch",
                 "-cp",
-                System.getProperty("surefire.test.class.path", System.getProperty("java.class.path")),
+                System.getProperty(
+                    "surefire.test.class.path", System.getProperty("java.class.path")),
                 Program.class.getName(),
                 directory.toString())
             .redirectErrorStream(true)

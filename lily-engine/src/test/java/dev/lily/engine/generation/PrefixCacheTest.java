@@ -194,9 +194,7 @@ class PrefixCacheTest {
     }
     assertThat(found).isEqualTo(2000 - 20);
     assertThat(counters().cacheEvictions()).isGreaterThan(1000);
-    scheduler
-        .model()
-        .failPass(scheduler.steps().size(), new BackendException("empties the cache"));
+    scheduler.model().failPass(scheduler.steps().size(), new BackendException("empties the cache"));
     submit(message(1, 4));
     scheduler.finish();
     assertThat(scheduler.model().states().usedPages()).isZero();
