@@ -27,6 +27,8 @@ import org.jspecify.annotations.Nullable;
  * @param pinSystemPrompt whether what the prefix cache keeps of first messages leaves it last
  * @param defaults sampling defaults, between the request's and the profile of its mode
  * @param stallTimeout a session whose consumer takes nothing for this long is ended
+ * @param queueTimeout a request that waits for its turn for this long is refused; {@code null} lets
+ *     it wait
  */
 public record EngineOptions(
     Path model,
@@ -41,7 +43,8 @@ public record EngineOptions(
     int snapshotInterval,
     boolean pinSystemPrompt,
     SamplingOptions defaults,
-    Duration stallTimeout) {
+    Duration stallTimeout,
+    @Nullable Duration queueTimeout) {
 
   public EngineOptions {
     positive("contextLength", contextLength == null ? 1 : contextLength);
@@ -53,6 +56,10 @@ public record EngineOptions(
     if (!stallTimeout.isPositive()) {
       throw new IllegalArgumentException(
           "stallTimeout is " + stallTimeout + "; it must be positive");
+    }
+    if (queueTimeout != null && !queueTimeout.isPositive()) {
+      throw new IllegalArgumentException(
+          "queueTimeout is " + queueTimeout + "; it must be positive");
     }
   }
 
@@ -88,6 +95,7 @@ public record EngineOptions(
     private boolean pinSystemPrompt;
     private SamplingOptions defaults = SamplingOptions.NONE;
     private Duration stallTimeout = Duration.ofSeconds(60);
+    private @Nullable Duration queueTimeout;
 
     private Builder(Path model) {
       this.model = model;
@@ -153,6 +161,11 @@ public record EngineOptions(
       return this;
     }
 
+    public Builder queueTimeout(@Nullable Duration value) {
+      queueTimeout = value;
+      return this;
+    }
+
     public EngineOptions build() {
       return new EngineOptions(
           model,
@@ -167,7 +180,8 @@ public record EngineOptions(
           snapshotInterval,
           pinSystemPrompt,
           defaults,
-          stallTimeout);
+          stallTimeout,
+          queueTimeout);
     }
   }
 }

@@ -62,7 +62,8 @@ public final class LilyEngine implements AutoCloseable {
                 options.prefillChunk(),
                 contextLength,
                 options.stallTimeout(),
-                cache(loaded.plan(), layout, options)));
+                cache(loaded.plan(), layout, options),
+                options.queueTimeout()));
   }
 
   private static PrefixCacheOptions cache(

@@ -2,7 +2,7 @@ package dev.lily.spring;
 
 /** Why another model answers a request. */
 public enum OverflowReason {
-  /** The engine's queue is full. */
+  /** The engine's queue is full, or the request waited too long in it. */
   QUEUE_FULL("queue-full"),
   /** The prompt does not fit the context. */
   PROMPT_TOO_LONG("prompt-too-long"),

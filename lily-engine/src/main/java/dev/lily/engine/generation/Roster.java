@@ -3,6 +3,7 @@ package dev.lily.engine.generation;
 import dev.lily.engine.backend.BackendException;
 import dev.lily.engine.model.SequenceState;
 import dev.lily.engine.model.StatePool;
+import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
@@ -23,6 +24,7 @@ final class Roster {
   private final int places;
   private final SchedulerOptions options;
   private final long stallNanos;
+  private final long queueNanos;
   private final Inbox inbox;
   private final Counters counters;
   private final LongSupplier clock;
@@ -53,6 +55,7 @@ final class Roster {
     this.counters = counters;
     this.clock = clock;
     stallNanos = Nanos.of(options.stallTimeout());
+    queueNanos = options.queueTimeout() == null ? Nanos.FOREVER : Nanos.of(options.queueTimeout());
   }
 
   /** Sessions being served. */
@@ -92,6 +95,7 @@ final class Roster {
       endIfCancelledLateOrStalled(running.get(i), now);
     }
     admit(now, idle);
+    refuseWhoWaitedTooLong(now);
     show();
   }
 
@@ -112,6 +116,21 @@ final class Roster {
         fail(
             running.getFirst(),
             new EngineClosedException("The engine was closed before the answer was complete"));
+      }
+    }
+  }
+
+  /** After those whose turn has come were let in. */
+  private void refuseWhoWaitedTooLong(long now) {
+    for (int i = waiting.size() - 1; i >= 0; i--) {
+      Session session = waiting.get(i);
+      if (session.sinceSubmission(now) >= queueNanos) {
+        fail(
+            session,
+            EngineBusyException.waited(
+                Duration.ofNanos(queueNanos),
+                waiting.size() - 1,
+                counters.retryAfter(waiting.size(), places)));
       }
     }
   }
@@ -175,7 +194,9 @@ final class Roster {
   long untilDue(long now) {
     long due = Nanos.FOREVER;
     for (int i = 0; i < waiting.size(); i++) {
-      due = Math.min(due, waiting.get(i).untilDeadline(now));
+      Session session = waiting.get(i);
+      due = Math.min(due, session.untilDeadline(now));
+      due = Math.min(due, queueNanos - session.sinceSubmission(now));
     }
     for (int i = 0; i < running.size(); i++) {
       Session session = running.get(i);

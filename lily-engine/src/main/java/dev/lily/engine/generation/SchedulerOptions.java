@@ -1,6 +1,7 @@
 package dev.lily.engine.generation;
 
 import java.time.Duration;
+import org.jspecify.annotations.Nullable;
 
 /**
  * How requests share the model.
@@ -11,6 +12,8 @@ import java.time.Duration;
  * @param contextLength most tokens of one conversation, prompt and answer together
  * @param stallTimeout a session whose consumer takes nothing for this long is ended
  * @param cache what is kept of prompts
+ * @param queueTimeout a request that waits for its turn for this long is refused; {@code null} lets
+ *     it wait
  */
 public record SchedulerOptions(
     int maxSessions,
@@ -18,7 +21,8 @@ public record SchedulerOptions(
     int prefillChunk,
     int contextLength,
     Duration stallTimeout,
-    PrefixCacheOptions cache) {
+    PrefixCacheOptions cache,
+    @Nullable Duration queueTimeout) {
 
   public SchedulerOptions {
     if (maxSessions < 1 || queueLimit < 0 || prefillChunk < 1 || contextLength < 2) {
@@ -30,6 +34,21 @@ public record SchedulerOptions(
       throw new IllegalArgumentException(
           "stallTimeout is " + stallTimeout + "; it must be positive");
     }
+    if (queueTimeout != null && !queueTimeout.isPositive()) {
+      throw new IllegalArgumentException(
+          "queueTimeout is " + queueTimeout + "; it must be positive");
+    }
+  }
+
+  /** Without a limit to the time in the queue. */
+  public SchedulerOptions(
+      int maxSessions,
+      int queueLimit,
+      int prefillChunk,
+      int contextLength,
+      Duration stallTimeout,
+      PrefixCacheOptions cache) {
+    this(maxSessions, queueLimit, prefillChunk, contextLength, stallTimeout, cache, null);
   }
 
   /** Without a prefix cache. */

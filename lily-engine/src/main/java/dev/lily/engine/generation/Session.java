@@ -120,6 +120,10 @@ final class Session {
     return timeout == null ? Nanos.FOREVER : Nanos.of(timeout) - times.sinceSubmission(now);
   }
 
+  long sinceSubmission(long now) {
+    return times.sinceSubmission(now);
+  }
+
   DeadlineExceededException deadlineExceeded() {
     return new DeadlineExceededException(
         "Request " + ticket.id() + ", " + phase.words + ",",

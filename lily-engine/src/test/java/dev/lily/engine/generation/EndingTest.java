@@ -187,6 +187,34 @@ class EndingTest {
     assertThat(r.text()).isEqualTo("ok");
   }
 
+  @Test
+  void refusesWhoWaitsLongerForItsTurnThanAllowed() {
+    ManualScheduler s =
+        new ManualScheduler(
+            saying("ok").build(),
+            new SchedulerOptions(
+                1, 8, 32, 4096, STALL, PrefixCacheOptions.OFF, Duration.ofSeconds(10)));
+    Recorder running = s.submit(prompt(1, 3), b -> b);
+    running.ready(false);
+    s.turn();
+    Recorder first = s.submit(prompt(2, 3), b -> b);
+    s.turn();
+    s.advance(Duration.ofSeconds(4));
+    Recorder second = s.submit(prompt(3, 3), b -> b);
+    assertThat(s.runUntilIdle()).isEqualTo(Duration.ofSeconds(6).toNanos());
+    s.advance(Duration.ofSeconds(6));
+    assertThat(s.runUntilIdle()).isEqualTo(Duration.ofSeconds(4).toNanos());
+    assertThat(first.failure())
+        .isInstanceOfSatisfying(
+            EngineBusyException.class, e -> assertThat(e.retryAfter()).isPositive())
+        .hasMessageContaining("waited PT10S for its turn, with 1 others waiting")
+        .hasMessageContaining("lily.queue-timeout");
+    running.ready(true);
+    s.finish();
+    assertThat(running.text()).isEqualTo("ok");
+    assertThat(second.text()).as("its turn came in time").isEqualTo("ok");
+  }
+
   // Back-pressure.
 
   @ParameterizedTest

@@ -9,7 +9,8 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
  *
  * @param enabled Whether another chat model answers what this process cannot.
  * @param model Bean name of that chat model. By default the only one there is besides Lily's.
- * @param whenQueueFull Whether requests leave if the queue is full.
+ * @param whenQueueFull Whether requests leave if the queue is full, or their turn does not come
+ *     within lily.queue-timeout.
  * @param whenPromptTooLong Whether requests leave if the prompt does not fit the context.
  */
 @ConfigurationProperties(LilyOverflowProperties.PREFIX)

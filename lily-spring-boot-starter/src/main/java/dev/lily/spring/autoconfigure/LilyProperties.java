@@ -18,6 +18,8 @@ import org.springframework.util.unit.DataSize;
  *     model's own limit, at most 32768, or less if memory does not allow it.
  * @param maxSessions Requests served at the same time. More wait in the queue.
  * @param queueLimit Most requests waiting. Further ones are refused at once.
+ * @param queueTimeout A request that waits for its turn for this long is refused. By default it
+ *     waits.
  * @param prefillChunk Most prompt tokens computed in one pass. Cancellation and other sessions wait
  *     at most that long.
  * @param memoryLimit Most memory for weights, states and scratch. By default what the device
@@ -37,6 +39,7 @@ public record LilyProperties(
     @Nullable Integer contextLength,
     @DefaultValue("8") int maxSessions,
     @DefaultValue("64") int queueLimit,
+    @Nullable Duration queueTimeout,
     @DefaultValue("256") int prefillChunk,
     @Nullable DataSize memoryLimit,
     @DefaultValue("60s") Duration stallTimeout,

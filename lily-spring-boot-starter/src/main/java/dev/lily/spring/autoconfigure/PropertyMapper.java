@@ -49,6 +49,9 @@ final class PropertyMapper {
             .pinSystemPrompt(properties.cache().pin())
             .defaults(sampling(properties.chat()))
             .stallTimeout(positive("lily.stall-timeout", properties.stallTimeout()));
+    if (properties.queueTimeout() != null) {
+      options.queueTimeout(positive("lily.queue-timeout", properties.queueTimeout()));
+    }
     if (properties.contextLength() != null) {
       options.contextLength(atLeast("lily.context-length", properties.contextLength(), 1));
     }

@@ -76,7 +76,7 @@ record ApiError(
     long seconds = Math.max(1, retryAfter.plusMillis(999).toSeconds());
     return new ApiError(
         HttpStatus.TOO_MANY_REQUESTS,
-        "The server is busy and its queue is full. Try again in about %d s.".formatted(seconds),
+        "The server is busy. Try again in about %d s.".formatted(seconds),
         "rate_limit_error",
         null,
         "rate_limit_exceeded",

@@ -51,8 +51,7 @@ class LilyOverflowAutoConfigurationTest {
 
   private final ScriptedChatModel cluster = ScriptedChatModel.saying("far away");
 
-  /** Without another chat model. */
-  private final ApplicationContextRunner alone =
+  private static final ApplicationContextRunner LILY =
       new ApplicationContextRunner()
           .withConfiguration(
               AutoConfigurations.of(
@@ -61,9 +60,12 @@ class LilyOverflowAutoConfigurationTest {
                   LilyOverflowAutoConfiguration.class,
                   LilyActuatorAutoConfiguration.class,
                   ChatClientAutoConfiguration.class))
-          .withBean(
-              LilyEngine.class, Nano::engine, definition -> definition.setDestroyMethodName(""))
           .withPropertyValues("lily.model=" + Nano.DIRECTORY);
+
+  /** Without another chat model, over an engine that another context may have closed. */
+  private final ApplicationContextRunner alone =
+      LILY.withBean(
+          LilyEngine.class, Nano::engine, definition -> definition.setDestroyMethodName(""));
 
   private final ApplicationContextRunner off =
       alone.withBean("cluster", ChatModel.class, () -> cluster);
@@ -102,7 +104,9 @@ class LilyOverflowAutoConfigurationTest {
 
   @Test
   void sendsAwayWhatThePolicySays() {
-    on.withUserConfiguration(BySize.class)
+    LILY.withBean("cluster", ChatModel.class, () -> cluster)
+        .withPropertyValues("lily.overflow.enabled=true", "lily.context-length=256")
+        .withUserConfiguration(BySize.class)
         .run(
             context -> {
               ChatClient.Builder clients = context.getBean(ChatClient.Builder.class);

@@ -58,6 +58,7 @@ class LilyPropertiesTest {
                 "lily.context-length=4096",
                 "lily.max-sessions=3",
                 "lily.queue-limit=0",
+                "lily.queue-timeout=7s",
                 "lily.prefill-chunk=64",
                 "lily.memory-limit=2GB",
                 "lily.cache.bytes=64MB",
@@ -78,6 +79,7 @@ class LilyPropertiesTest {
                 .contextLength(4096)
                 .maxSessions(3)
                 .queueLimit(0)
+                .queueTimeout(Duration.ofSeconds(7))
                 .prefillChunk(64)
                 .memoryLimitBytes(2L << 30)
                 .cacheBytes(64L << 20)
@@ -132,6 +134,7 @@ class LilyPropertiesTest {
   @CsvSource({
     "lily.max-sessions, 0, it must be at least 1",
     "lily.queue-limit, -1, it must be at least 0",
+    "lily.queue-timeout, 0s, it must be positive",
     "lily.prefill-chunk, 0, it must be at least 1",
     "lily.context-length, 0, it must be at least 1",
     "lily.memory-limit, 0B, it must be positive",
