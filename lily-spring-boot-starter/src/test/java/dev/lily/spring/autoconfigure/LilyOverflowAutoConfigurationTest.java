@@ -51,21 +51,21 @@ class LilyOverflowAutoConfigurationTest {
 
   private final ScriptedChatModel cluster = ScriptedChatModel.saying("far away");
 
-  private static final ApplicationContextRunner LILY =
+  /**
+   * Without another chat model. The engine's own configuration stays out: it would close the one
+   * that the tests share.
+   */
+  private final ApplicationContextRunner alone =
       new ApplicationContextRunner()
           .withConfiguration(
               AutoConfigurations.of(
-                  LilyEngineAutoConfiguration.class,
                   LilyChatAutoConfiguration.class,
                   LilyOverflowAutoConfiguration.class,
                   LilyActuatorAutoConfiguration.class,
                   ChatClientAutoConfiguration.class))
+          .withBean(
+              LilyEngine.class, Nano::engine, definition -> definition.setDestroyMethodName(""))
           .withPropertyValues("lily.model=" + Nano.DIRECTORY);
-
-  /** Without another chat model, over an engine that another context may have closed. */
-  private final ApplicationContextRunner alone =
-      LILY.withBean(
-          LilyEngine.class, Nano::engine, definition -> definition.setDestroyMethodName(""));
 
   private final ApplicationContextRunner off =
       alone.withBean("cluster", ChatModel.class, () -> cluster);
@@ -104,9 +104,7 @@ class LilyOverflowAutoConfigurationTest {
 
   @Test
   void sendsAwayWhatThePolicySays() {
-    LILY.withBean("cluster", ChatModel.class, () -> cluster)
-        .withPropertyValues("lily.overflow.enabled=true", "lily.context-length=256")
-        .withUserConfiguration(BySize.class)
+    on.withUserConfiguration(BySize.class)
         .run(
             context -> {
               ChatClient.Builder clients = context.getBean(ChatClient.Builder.class);
