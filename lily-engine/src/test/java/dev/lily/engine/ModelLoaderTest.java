@@ -100,6 +100,24 @@ class ModelLoaderTest {
         .isInstanceOf(ModelDoesNotFitException.class);
   }
 
+  /** The plan allows what the system then does not give. */
+  @Test
+  void unmapsAModelWhoseStateCannotBeAllocated() throws IOException {
+    copyNano();
+    EngineOptions options =
+        EngineOptions.builder(directory)
+            .backend("cpu")
+            .contextLength(8192)
+            .maxSessions(2_000)
+            .cacheBytes(0L)
+            .memoryLimitBytes(Long.MAX_VALUE)
+            .build();
+    assertThatThrownBy(() -> ModelLoader.load(options))
+        .isInstanceOf(BackendException.class)
+        .hasMessageContaining("does not fit")
+        .hasMessageContaining("the sessions");
+  }
+
   @Test
   void refusesALongerContextThanTheModelWasTrainedFor() {
     assertThatThrownBy(() -> ModelLoader.load(nano().contextLength(8193).build()))

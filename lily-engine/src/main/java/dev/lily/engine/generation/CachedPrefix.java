@@ -95,7 +95,7 @@ final class CachedPrefix {
   private void keep(SequenceState state) {
     try {
       cache.keep(state, tokens);
-    } catch (RuntimeException e) {
+    } catch (Throwable e) {
       log.warn("Request {}: its state at {} could not be cached", ticket, state.position(), e);
     }
   }

@@ -184,9 +184,7 @@ final class PrefixCache {
     if (snapshot == null) {
       return;
     }
-    long hash = EvictedPrefixes.hash(tokens, position);
-    Node<Entry> node = tree.put(tokens, position, new Entry(snapshot, hash, passesSubmitted));
-    leastRecent.addLast(node);
+    Node<Entry> node = put(tokens, snapshot);
     if (pins) {
       pin(node);
     }
@@ -194,6 +192,23 @@ final class PrefixCache {
       evictOldest();
     }
     show();
+  }
+
+  private Node<Entry> put(int[] tokens, SequenceState.Snapshot snapshot) {
+    int position = snapshot.position();
+    Node<Entry> node = null;
+    try {
+      long hash = EvictedPrefixes.hash(tokens, position);
+      node = tree.put(tokens, position, new Entry(snapshot, hash, passesSubmitted));
+      leastRecent.addLast(node);
+      return node;
+    } catch (Throwable e) {
+      if (node != null) {
+        tree.remove(node);
+      }
+      snapshot.close();
+      throw e;
+    }
   }
 
   private int numSnapshots() {

@@ -122,15 +122,16 @@ final class PrefixTree<V> {
     return node;
   }
 
-  /** Puts a node into the middle of an edge. */
+  /** Puts a node into the middle of an edge; changes nothing until all memory for it is there. */
   private static <V> Node<V> split(Node<V> lower, int at) {
     Node<V> upper = Objects.requireNonNull(lower.parent);
     Node<V> middle =
         new Node<>(upper, Arrays.copyOf(lower.label, at), lower.position - lower.label.length + at);
+    int[] rest = Arrays.copyOfRange(lower.label, at, lower.label.length);
+    middle.children.put(rest[0], lower);
     upper.children.put(middle.label[0], middle);
-    lower.label = Arrays.copyOfRange(lower.label, at, lower.label.length);
+    lower.label = rest;
     lower.parent = middle;
-    middle.children.put(lower.label[0], lower);
     return middle;
   }
 

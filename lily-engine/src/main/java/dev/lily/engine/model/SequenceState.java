@@ -1,6 +1,7 @@
 package dev.lily.engine.model;
 
 import dev.lily.engine.backend.PageTable;
+import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -86,18 +87,20 @@ public final class SequenceState implements AutoCloseable {
     if (slot < 0) {
       return null;
     }
+    Snapshot snapshot;
     try {
       pool.device().copySlot(recurrentSlot, slot);
-    } catch (RuntimeException e) {
+      int[] shared = new int[pool.pagesFor(position)];
+      Arrays.setAll(shared, pages::page);
+      snapshot = new Snapshot(pool, position, shared, slot);
+    } catch (Throwable e) {
       pool.releaseSnapshotSlot(slot);
       throw e;
     }
-    int[] shared = new int[pool.pagesFor(position)];
-    for (int i = 0; i < shared.length; i++) {
-      shared[i] = pages.page(i);
-      pool.addSnapshot(shared[i]);
+    for (int page : snapshot.pages()) {
+      pool.addSnapshot(page);
     }
-    return new Snapshot(pool, position, shared, slot);
+    return snapshot;
   }
 
   /** Goes to a snapshot's state, forgetting the present one. The snapshot stays usable. */

@@ -12,8 +12,10 @@ import dev.lily.engine.model.ScriptedModel;
 import dev.lily.engine.model.ScriptedModel.Script;
 import java.time.Duration;
 import java.util.function.UnaryOperator;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** What breaks below, and what survives it. */
@@ -110,13 +112,74 @@ class FailureTest {
   @Test
   void aStateThatCannotBeBegunFailsItsRequestOnly() {
     ScriptedModel model = saying(STORY).build();
-    model.device().failNextBeginSampling();
+    model.device().failNext("beginSampling", new BackendException("scripted refusal of a slot"));
     ManualScheduler s = ManualScheduler.of(model);
     Recorder first = s.submit(prompt(1, 3), PLAIN);
     Recorder second = s.submit(prompt(2, 3), PLAIN);
     s.finish();
     assertThat(first.failure()).isInstanceOf(DeviceFailureException.class);
     assertThat(second.text()).isEqualTo(STORY);
+  }
+
+  static Stream<Throwable> shortages() {
+    return Stream.of(
+        new BackendException("scripted shortage of memory"),
+        new OutOfMemoryError("scripted shortage of memory"));
+  }
+
+  private static void assertFailedBy(Throwable shortage, Recorder recorder) {
+    assertThat(recorder.failure())
+        .isInstanceOf(
+            shortage instanceof BackendException
+                ? DeviceFailureException.class
+                : EngineFailureException.class)
+        .hasMessageContaining("scripted shortage of memory")
+        .hasCause(shortage);
+  }
+
+  @ParameterizedTest
+  @MethodSource("shortages")
+  void memoryThatIsShortForAStateFailsItsRequestOnly(Throwable shortage) {
+    ManualScheduler s = ManualScheduler.of(saying(STORY).build());
+    Recorder running = s.submit(prompt(1, 3), PLAIN);
+    s.turns(3);
+    s.model().device().failNext("clearSlot", shortage);
+    Recorder unlucky = s.submit(prompt(2, 3), PLAIN);
+    Recorder next = s.submit(prompt(3, 3), PLAIN);
+    s.finish();
+    assertFailedBy(shortage, unlucky);
+    assertThat(running.text()).isEqualTo(STORY);
+    assertThat(next.text()).isEqualTo(STORY);
+    assertThat(s.scheduler().counters().failed()).isEqualTo(1);
+  }
+
+  @ParameterizedTest
+  @MethodSource("shortages")
+  void memoryThatIsShortInMidAnswerFailsItsRequestOnly(Throwable shortage) {
+    ManualScheduler s = ManualScheduler.of(saying(STORY).build());
+    Recorder running = s.submit(prompt(1, 3), PLAIN);
+    Recorder unlucky = s.submit(prompt(2, 3), b -> b.minTokens(4)); // its mask is lifted then
+    s.turns(3);
+    s.model().device().failNext("maskTokens", shortage);
+    Recorder next = s.submit(prompt(3, 3), PLAIN);
+    s.finish();
+    assertFailedBy(shortage, unlucky);
+    assertThat(unlucky.outputs()).isNotEmpty();
+    assertThat(running.text()).isEqualTo(STORY);
+    assertThat(next.text()).isEqualTo(STORY);
+  }
+
+  @ParameterizedTest
+  @MethodSource("shortages")
+  void memoryThatIsShortForAPassSparesWhoIsNotInIt(Throwable shortage) {
+    ScriptedModel model = saying(STORY).maxPassesInFlight(2).build();
+    model.failForward(3, shortage);
+    ManualScheduler s = new ManualScheduler(model, options(1, 8, 32));
+    Recorder unlucky = s.submit(prompt(1, 3), PLAIN);
+    Recorder waiting = s.submit(prompt(2, 3), PLAIN);
+    s.finish();
+    assertFailedBy(shortage, unlucky);
+    assertThat(waiting.text()).isEqualTo(STORY);
   }
 
   @Test

@@ -14,6 +14,7 @@ import java.util.Objects;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** What the cache keeps, finds and gives back, over a model that follows a script. */
@@ -241,6 +242,36 @@ class PrefixCacheTest {
     assertThat(scheduler.model().states().usedPages()).isZero();
     assertThat(cached(prompt)).isZero();
     assertThat(cached(prompt)).isEqualTo(30);
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.lily.engine.generation.FailureTest#shortages")
+  void memoryThatIsShortForASnapshotCostsNoRequest(Throwable shortage) {
+    int snapshots = 8;
+    open(model(100, snapshots), 10_000, 0);
+    scheduler.model().device().failNext("copySlot", shortage);
+    Recorder recorder = submit(prompt(message(1, 10), message(2, 40)));
+    scheduler.finish();
+    assertThat(recorder.text()).isEqualTo("ok");
+    for (int i = 0; i < snapshots; i++) {
+      cached(prompt(message(10 + i, 10), message(2, 5)));
+    }
+    assertThat(counters().cacheSnapshots()).isEqualTo(snapshots);
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.lily.engine.generation.FailureTest#shortages")
+  void memoryThatIsShortForAPromptFoundInItFailsItsRequestOnly(Throwable shortage) {
+    open(model(100, 8), 10_000, 0);
+    int[] prompt = prompt(message(1, 10), message(2, 40));
+    assertThat(cached(prompt)).isZero();
+    scheduler.model().device().failNext("copySlot", shortage);
+    Recorder unlucky = submit(prompt);
+    Recorder other = submit(prompt(message(3, 10)));
+    scheduler.finish();
+    assertThat(unlucky.failure()).hasCause(shortage);
+    assertThat(other.text()).isEqualTo("ok");
+    assertThat(cached(prompt)).isEqualTo(prompt.length - 1);
   }
 
   @Test

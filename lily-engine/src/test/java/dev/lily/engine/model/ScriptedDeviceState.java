@@ -1,11 +1,12 @@
 package dev.lily.engine.model;
 
-import dev.lily.engine.backend.BackendException;
 import dev.lily.engine.backend.DeviceState;
 import dev.lily.engine.backend.StateLayout;
 import dev.lily.engine.sampling.SamplingParameters;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
@@ -76,7 +77,7 @@ public final class ScriptedDeviceState implements DeviceState {
   private final List<SamplingParameters> begun = new CopyOnWriteArrayList<>();
   private @Nullable Thread owner;
   private BiConsumer<Sequence, Sequence> copied = (_, _) -> {};
-  private boolean failNextBeginSampling;
+  private final Map<String, Throwable> failures = new HashMap<>();
   private boolean closed;
 
   ScriptedDeviceState(StateLayout layout, Consumer<String> breach) {
@@ -103,9 +104,13 @@ public final class ScriptedDeviceState implements DeviceState {
     return begun;
   }
 
-  /** Makes the next {@link #beginSampling} throw. */
-  public void failNextBeginSampling() {
-    failNextBeginSampling = true;
+  /**
+   * Makes the next call of a method throw.
+   *
+   * @param failure a {@link RuntimeException} or an {@link Error}
+   */
+  public void failNext(String method, Throwable failure) {
+    failures.put(method, failure);
   }
 
   /** Says who is told of the copies between slots. */
@@ -180,10 +185,6 @@ public final class ScriptedDeviceState implements DeviceState {
   @Override
   public void beginSampling(int slot, SamplingParameters parameters, int[] promptTokens) {
     call("beginSampling " + slot);
-    if (failNextBeginSampling) {
-      failNextBeginSampling = false;
-      throw new BackendException("scripted refusal of a sampling slot");
-    }
     samplers[slot] = new Sampler(parameters);
     begun.add(parameters);
   }
@@ -197,6 +198,7 @@ public final class ScriptedDeviceState implements DeviceState {
   private void call(String call) {
     checkUsable(call);
     calls.add(call);
+    ScriptedModel.fail(failures.remove(call.substring(0, call.indexOf(' '))));
   }
 
   @Override

@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A model that says what a script tells it, for tests of everything above the model. It holds its
@@ -76,8 +77,8 @@ public final class ScriptedModel implements LanguageModel {
   private final StatePool states;
   private final List<String> breaches = new CopyOnWriteArrayList<>();
   private final List<List<Rows>> steps = new CopyOnWriteArrayList<>();
-  private final Set<Integer> failingForwards = new HashSet<>();
-  private final Map<Integer, RuntimeException> failingPasses = new HashMap<>();
+  private final Map<Integer, Throwable> failingForwards = new HashMap<>();
+  private final Map<Integer, Throwable> failingPasses = new HashMap<>();
   private final Map<Integer, Gate> gates = new HashMap<>();
   private final List<Pass> passesInFlight = new ArrayList<>();
   private final List<ScriptedDeviceState.Sequence> copies = new ArrayList<>();
@@ -175,7 +176,12 @@ public final class ScriptedModel implements LanguageModel {
 
   /** Makes {@link #forward} refuse the pass with this number, counted from 0. */
   public void failForward(int step) {
-    failingForwards.add(step);
+    failForward(step, new BackendException("scripted refusal of pass " + step));
+  }
+
+  /** Makes {@link #forward} throw in place of the pass with this number, counted from 0. */
+  public void failForward(int step, Throwable failure) {
+    failingForwards.put(step, failure);
   }
 
   /** Makes the pass with this number fail on the device, counted from 0. */
@@ -184,8 +190,18 @@ public final class ScriptedModel implements LanguageModel {
   }
 
   /** Makes awaiting the pass with this number throw, counted from 0. */
-  public void failPass(int step, RuntimeException failure) {
+  public void failPass(int step, Throwable failure) {
     failingPasses.put(step, failure);
+  }
+
+  /** Throws a failure that is a {@link RuntimeException} or an {@link Error}, if there is one. */
+  static void fail(@Nullable Throwable failure) {
+    switch (failure) {
+      case null -> {}
+      case RuntimeException e -> throw e;
+      case Error e -> throw e;
+      default -> throw new IllegalArgumentException(failure);
+    }
   }
 
   /** Makes the pass with this number take until it is released, counted from 0. */
@@ -236,9 +252,7 @@ public final class ScriptedModel implements LanguageModel {
   public PendingPass forward(RowPlan plan) {
     device.checkUsable("forward");
     int step = begun++;
-    if (failingForwards.contains(step)) {
-      throw new BackendException("scripted refusal of pass " + step);
-    }
+    fail(failingForwards.get(step));
     if (inFlight == maxPassesInFlight) {
       breach("pass " + step + " was begun with " + inFlight + " in flight");
     }
@@ -417,11 +431,11 @@ public final class ScriptedModel implements LanguageModel {
         passesInFlight.remove(this);
         sequences.forEach(sequence -> sequence.inFlight--);
       }
-      RuntimeException failure = failingPasses.get(step);
+      Throwable failure = failingPasses.get(step);
       if (failure != null) {
         sequences.forEach(sequence -> sequence.lost = true);
         copies.forEach(copy -> copy.lost = true);
-        throw failure;
+        fail(failure);
       }
     }
 

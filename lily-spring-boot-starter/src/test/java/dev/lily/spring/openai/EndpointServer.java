@@ -119,6 +119,11 @@ final class EndpointServer implements AutoCloseable {
     return Json.read(text(post(body).expectStatus().isOk()));
   }
 
+  /** The whole answer to a chat completion of which nothing is replaced. */
+  JsonNode answerExactly(String body) {
+    return Json.read(text(postExactly(body).expectStatus().isOk()));
+  }
+
   /** The events of the answer to a chat completion. */
   SentEvents events(String body) {
     return SentEvents.of(

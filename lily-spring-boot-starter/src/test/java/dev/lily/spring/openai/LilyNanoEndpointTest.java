@@ -285,6 +285,28 @@ class LilyNanoEndpointTest {
   }
 
   @Test
+  void aConnectionThatBreaksCostsOthersNothing() throws Exception {
+    String story =
+        streamed(
+            body(
+                "Tell me a story.",
+                "'reasoning_effort':'none','min_tokens':1000,'max_tokens':1000,"));
+    JsonNode alone = server.events(story).assembled();
+    long cancelled = Nano.engine().stats().cancelled();
+    CompletableFuture<JsonNode> staying;
+    try (RawConnection breaking = server.connect()) {
+      breaking.post(story.replace("1000", "9000"));
+      breaking.readUntil("\"content\":\"", 5);
+      staying = CompletableFuture.supplyAsync(() -> server.events(story).assembled());
+      await().atMost(Duration.ofSeconds(60)).until(() -> Nano.engine().stats().running() == 2);
+    }
+    await()
+        .atMost(Duration.ofSeconds(60))
+        .until(() -> Nano.engine().stats().cancelled() == cancelled + 1);
+    assertThat(staying.get()).isEqualTo(alone);
+  }
+
+  @Test
   void answersManyClientsAtOnce() {
     List<String> answers =
         IntStream.range(0, 12)
