@@ -101,10 +101,8 @@ public final class StatePool {
         || committedPages + pages > layout.numPages()) {
       return null;
     }
-    device.clearSlot(freeSlots.element());
     committedPages += pages;
-    int slot = freeSlots.remove();
-    return new SequenceState(this, slot, freeSamplingSlots.remove(), pages);
+    return new SequenceState(this, freeSlots.remove(), freeSamplingSlots.remove(), pages);
   }
 
   int pageTokens() {

@@ -71,6 +71,30 @@ class StatePoolTest {
   }
 
   @Test
+  void clearsASlotOnceAndWithTheFirstTokens() {
+    SequenceState state = open(PAGE);
+    assertThat(device.calls()).isEmpty();
+    run(state, 1);
+    run(state, 2);
+    assertThat(device.calls()).containsExactly("clearSlot " + state.recurrentSlot());
+  }
+
+  @Test
+  void clearsNoSlotThatARestoreOverwrites() {
+    SequenceState first = open(PAGE);
+    SequenceState.Snapshot beginning = Objects.requireNonNull(first.snapshot());
+    assertThat(device.calls()).as("even of an empty sequence").first().isEqualTo("clearSlot 0");
+    SequenceState second = open(PAGE);
+    second.restore(beginning);
+    run(second, 1);
+    assertThat(device.calls())
+        .doesNotContain("clearSlot " + second.recurrentSlot())
+        .last()
+        .asString()
+        .endsWith(" " + second.recurrentSlot());
+  }
+
+  @Test
   void aSharedPageIsCopiedBeforeItIsWritten() {
     SequenceState state = open(2 * PAGE);
     run(state, PAGE + 1);
