@@ -43,6 +43,18 @@ class StatePoolTest {
   }
 
   @Test
+  void handsOutAgainWhatWasUsedBeforeItTouchesMore() {
+    SequenceState first = open(2 * PAGE);
+    run(first, 2 * PAGE);
+    first.close();
+    SequenceState second = open(2 * PAGE);
+    run(second, 2 * PAGE);
+    assertThat(second.recurrentSlot()).isEqualTo(first.recurrentSlot());
+    assertThat(second.pages().page(0)).isLessThan(2);
+    assertThat(second.pages().page(1)).isLessThan(2);
+  }
+
+  @Test
   void opensNothingThatCouldRunOutOfPages() {
     SequenceState first = open(4 * PAGE);
     assertThat(pool.open(2 * PAGE + 1)).as("needs three of the two pages left").isNull();
