@@ -26,6 +26,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The memory tables of {@code docs/metal.md} for Qwen3.6-35B-A3B, from the engine's own planner and
@@ -84,6 +85,12 @@ final class MemoryTable {
           new Mac(64, 48.00, 51.84, 57_344),
           new Mac(128, 96.00, 107.52, 118_784));
 
+  /** What a user may ask for. */
+  private record Load(int context, int sessions) {}
+
+  private static final List<Load> LOADS =
+      List.of(new Load(16_384, 1), new Load(32_768, 8), new Load(131_072, 4), new Load(262_144, 1));
+
   private MemoryTable() {}
 
   /** Prints the tables, each under the name that its marker in the page has. */
@@ -99,6 +106,7 @@ final class MemoryTable {
     tables.put("needs", needs());
     tables.put("limits", limits());
     tables.put("contexts", contexts());
+    tables.put("plans", plans());
     return tables;
   }
 
@@ -160,6 +168,42 @@ final class MemoryTable {
     return lines;
   }
 
+  /** What is planned with the prefix cache, under the limit of macOS 26 or else the raised one. */
+  private static List<String> plans() {
+    List<String> lines = new ArrayList<>();
+    lines.add(
+        "| Mac | limit | context × sessions | weights | scratch | states | snapshots | KV cache | total |");
+    lines.add("|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
+    for (Mac mac : MACS) {
+      double limit = mac.newer * GIB > fileBytes() ? mac.newer * GIB : mac.raisedMib * MIB;
+      for (Load load : LOADS) {
+        List<String> line = new ArrayList<>();
+        line.add(mac.memoryGib + " GB");
+        line.add(published(limit / GIB));
+        line.add(number(load.context) + " × " + load.sessions);
+        line.addAll(parts(load, (long) limit));
+        lines.add(row(line.toArray(String[]::new)));
+      }
+    }
+    return lines;
+  }
+
+  private static List<String> parts(Load load, long limit) {
+    MemoryPlan plan;
+    try {
+      plan = plan(load.context, load.sessions, limit, null);
+    } catch (ModelDoesNotFitException e) {
+      return List.of("", "", "", "", "", "does not fit");
+    }
+    return List.of(
+        gibibytes(plan.weightBytes() / GIB),
+        published(plan.scratchBytes() / GIB),
+        published(plan.stateBytes() / GIB),
+        published(plan.snapshotBytes() / GIB),
+        published(plan.kvCacheBytes() / GIB),
+        gibibytes(plan.totalBytes() / GIB));
+  }
+
   private static String row(String... cells) {
     return "| " + String.join(" | ", cells) + " |";
   }
@@ -199,11 +243,16 @@ final class MemoryTable {
   }
 
   private static MemoryPlan plan(int context, int sessions, long budget) {
+    return plan(context, sessions, budget, 0L);
+  }
+
+  private static MemoryPlan plan(
+      int context, int sessions, long budget, @Nullable Long cacheBytes) {
     EngineOptions options =
         EngineOptions.builder(Path.of("Qwen3.6-35B-A3B"))
             .contextLength(context)
             .maxSessions(sessions)
-            .cacheBytes(0L)
+            .cacheBytes(cacheBytes)
             .build();
     return MemoryPlans.plan(CONFIG, new Sizes(budget), options, fileBytes(), VOCABULARY);
   }

@@ -1,12 +1,16 @@
 package dev.lily.metal;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.withinPercentage;
 
 import dev.lily.engine.backend.Backend;
 import dev.lily.engine.backend.BackendOptions;
+import dev.lily.engine.backend.DeviceState;
 import dev.lily.engine.backend.ModelShape;
 import dev.lily.engine.backend.PassLimits;
 import dev.lily.engine.backend.StateLayout;
+import dev.lily.metal.device.MetalDouble;
+import dev.lily.metal.device.MetalDoubleExtension;
 import dev.lily.metal.device.MetalGpuExtension;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -33,7 +37,7 @@ class MemoryTableTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"needs", "limits", "contexts"})
+  @ValueSource(strings = {"needs", "limits", "contexts", "plans"})
   void isWhatThePlannerSays(String name) throws IOException {
     List<String> expected = MemoryTable.all().get(name);
     assertThat(String.join("\n", written(name)))
@@ -46,6 +50,42 @@ class MemoryTableTest {
   void countsTheWeightsOfThePublishedCheckpoint() {
     assertThat(MemoryTable.weightBytes()).isEqualTo(19_508_787_456L);
     assertThat(MemoryTable.fileBytes()).isEqualTo(20_401_929_952L);
+  }
+
+  @Nested
+  @ExtendWith(MetalDoubleExtension.class)
+  class WithTheDouble {
+    private static final ModelShape SHAPE =
+        new ModelShape(2048, 16, 256, 4096, 256, 8, 512, 512, 999);
+    private static final PassLimits LIMITS = new PassLimits(17, 1, 1, 4096);
+
+    private static StateLayout layout(int pages, int slots) {
+      return new StateLayout(10, 2, 256, 32, pages, 30, 4, 8192, 32, 128, 128, slots, 1, 999);
+    }
+
+    private static long allocated(Backend backend, StateLayout layout, MetalDouble metal) {
+      long before = metal.get("allocated");
+      try (DeviceState state = backend.openState(layout, SHAPE, LIMITS)) {
+        assertThat(state.bytes()).isEqualTo(backend.stateBytes(layout));
+        return metal.get("allocated") - before;
+      }
+    }
+
+    @Test
+    void allocatesWhatThePlanCountsForPagesAndSlots(MetalDouble metal) {
+      metal.useKernels();
+      try (Backend backend = new MetalBackendProvider().open(BackendOptions.DEFAULT)) {
+        long one = allocated(backend, layout(1, 1), metal);
+        long scratch = backend.workspaceBytes(SHAPE, LIMITS);
+        assertThat(one).isLessThanOrEqualTo(backend.stateBytes(layout(1, 1)) + scratch);
+        for (StateLayout layout : new StateLayout[] {layout(33, 1), layout(1, 2)}) {
+          assertThat(allocated(backend, layout, metal) - one)
+              .isCloseTo(
+                  backend.stateBytes(layout) - backend.stateBytes(layout(1, 1)),
+                  withinPercentage(2));
+        }
+      }
+    }
   }
 
   @Nested

@@ -13,6 +13,8 @@ import dev.lily.engine.backend.BackendOptions;
 import dev.lily.engine.backend.PageTable;
 import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.backend.contract.TinyModel;
+import dev.lily.engine.model.SequenceState;
+import dev.lily.engine.model.StatePool;
 import dev.lily.metal.device.CommandBufferException;
 import dev.lily.metal.device.DeviceMemoryException;
 import dev.lily.metal.device.DeviceUnavailableException;
@@ -20,6 +22,7 @@ import dev.lily.metal.device.MetalDouble;
 import dev.lily.metal.device.MetalDoubleExtension;
 import dev.lily.metal.device.ShaderCompilationException;
 import java.nio.file.Path;
+import java.util.Objects;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -63,6 +66,34 @@ class MetalBackendFailureTest {
       model.state().clearSlot(0);
       model.forward(plan(), new float[TinyModel.VOCABULARY]);
     }
+  }
+
+  /** The slot of a sequence is cleared in the pass with its first rows, and lost only with them. */
+  @Test
+  void aFailedPassSparesASequenceThatHadNoRowsInIt(MetalDouble metal) {
+    try (TinyModel model = new TinyModel(provider.open(BackendOptions.DEFAULT))) {
+      StatePool states = new StatePool(model.state());
+      float[] expected = new float[TinyModel.VOCABULARY];
+      try (SequenceState state = Objects.requireNonNull(states.open(2))) {
+        model.forward(plan(state), expected);
+      }
+      SequenceState spared = Objects.requireNonNull(states.open(2));
+      SequenceState unlucky = Objects.requireNonNull(states.open(2));
+      metal.failRun(1, "injected");
+      assertThatThrownBy(() -> model.forward(plan(unlucky), null))
+          .isInstanceOf(CommandBufferException.class);
+      float[] actual = new float[TinyModel.VOCABULARY];
+      model.forward(plan(spared), actual);
+      assertThat(actual).containsExactly(expected);
+    }
+  }
+
+  private static RowPlan plan(SequenceState state) {
+    state.reserve(2);
+    RowPlan plan = new RowPlan(TinyModel.LIMITS);
+    plan.add(
+        new int[] {1, 2}, 0, 2, 0, state.pages(), state.recurrentSlot(), 1, RowPlan.NO_SAMPLING);
+    return plan;
   }
 
   @Test

@@ -6,7 +6,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * All sequence state on a device: the KV page pool, the recurrent slots and the sampling slots.
  * Calls take effect after every pass submitted before them and before any pass begun after them.
- * Engine thread only.
+ * Copies and clears may be made by the pass submitted next, and are lost if it fails. Engine thread
+ * only.
  */
 public interface DeviceState extends AutoCloseable {
   StateLayout layout();

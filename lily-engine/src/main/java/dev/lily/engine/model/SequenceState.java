@@ -8,6 +8,10 @@ import org.jspecify.annotations.Nullable;
  * The state of one sequence: its KV pages, recurrent slot and sampling slot, standing at one
  * position. KV could be cut back, a recurrent state cannot: going back needs a {@link Snapshot}.
  * Engine thread only.
+ *
+ * <p>What is asked of the device for a sequence is asked right before its rows, so that it is part
+ * of their pass and lost only with them: the slot is cleared with the first tokens, not at the
+ * opening.
  */
 public final class SequenceState implements AutoCloseable {
   private final StatePool pool;
@@ -16,6 +20,7 @@ public final class SequenceState implements AutoCloseable {
   private final int samplingSlot;
   private final int committedPages;
   private int position;
+  private boolean slotIsSet;
   private boolean closed;
 
   SequenceState(StatePool pool, int recurrentSlot, int samplingSlot, int committedPages) {
@@ -42,18 +47,29 @@ public final class SequenceState implements AutoCloseable {
     return samplingSlot;
   }
 
-  /** Makes the pages of the next {@code tokens} positions present and this sequence's own. */
+  /**
+   * Makes the pages of the next {@code tokens} positions present and this sequence's own. To be
+   * called before each pass with rows of this sequence, and with no other pass in between.
+   */
   public void reserve(int tokens) {
     if (pool.pagesFor(position + tokens) > committedPages) {
       throw new IllegalStateException(
           "A sequence of %d tokens cannot take %d more; it was opened for %d pages of %d tokens"
               .formatted(position, tokens, committedPages, pool.pageTokens()));
     }
+    clearIfNew();
     if (position % pool.pageTokens() != 0) {
       ownLastPage();
     }
     while (pages.size() < pool.pagesFor(position + tokens)) {
       pages.add(pool.takePage());
+    }
+  }
+
+  private void clearIfNew() {
+    if (!slotIsSet) {
+      pool.device().clearSlot(recurrentSlot);
+      slotIsSet = true;
     }
   }
 
@@ -89,6 +105,7 @@ public final class SequenceState implements AutoCloseable {
     }
     Snapshot snapshot;
     try {
+      clearIfNew();
       pool.device().copySlot(recurrentSlot, slot);
       int[] shared = new int[pool.pagesFor(position)];
       Arrays.setAll(shared, pages::page);
@@ -114,6 +131,7 @@ public final class SequenceState implements AutoCloseable {
       pages.add(page);
     }
     pool.device().copySlot(snapshot.slot(), recurrentSlot);
+    slotIsSet = true;
     position = snapshot.position();
   }
 

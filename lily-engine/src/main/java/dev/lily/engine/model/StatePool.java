@@ -13,6 +13,9 @@ import org.jspecify.annotations.Nullable;
  * <p>Pages are taken on demand, but a sequence commits at its opening to the most it may need, so
  * that a sequence once opened never runs out in mid-answer. Snapshots commit to nothing: whoever
  * keeps them gives them up when {@linkplain #onShortage asked}.
+ *
+ * <p>What was given back last is handed out first, so that a device that takes memory on first use
+ * takes no more than was ever in use at a time.
  */
 public final class StatePool {
   private final DeviceState device;
@@ -101,10 +104,8 @@ public final class StatePool {
         || committedPages + pages > layout.numPages()) {
       return null;
     }
-    device.clearSlot(freeSlots.element());
     committedPages += pages;
-    int slot = freeSlots.remove();
-    return new SequenceState(this, slot, freeSamplingSlots.remove(), pages);
+    return new SequenceState(this, freeSlots.remove(), freeSamplingSlots.remove(), pages);
   }
 
   int pageTokens() {
@@ -167,7 +168,7 @@ public final class StatePool {
 
   private void freeIfUnused(int page) {
     if (sequenceReferences[page] == 0 && snapshotReferences[page] == 0) {
-      freePages.add(page);
+      freePages.push(page);
     }
   }
 
@@ -186,13 +187,13 @@ public final class StatePool {
 
   void releaseSnapshotSlot(int slot) {
     snapshots--;
-    freeSlots.add(slot);
+    freeSlots.push(slot);
   }
 
   void close(SequenceState state, int committed) {
     committedPages -= committed;
-    freeSlots.add(state.recurrentSlot());
-    freeSamplingSlots.add(state.samplingSlot());
+    freeSlots.push(state.recurrentSlot());
+    freeSamplingSlots.push(state.samplingSlot());
   }
 
   /** Pages that open sequences may come to need. */

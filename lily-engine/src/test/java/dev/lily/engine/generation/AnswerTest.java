@@ -240,14 +240,14 @@ class AnswerTest {
     assertThat(r.completed().reason()).isEqualTo(FinishReason.STOP);
     assertThat(model.device().calls())
         .containsExactly(
-            "clearSlot 0", "beginSampling 0", "maskTokens 0 some", "maskTokens 0 none");
+            "beginSampling 0", "maskTokens 0 some", "clearSlot 0", "maskTokens 0 none");
   }
 
   @Test
   void setsNoMaskWithoutALeastNumberOfTokens() {
     ScriptedModel model = saying("ok").build();
     run(model, false, b -> b);
-    assertThat(model.device().calls()).containsExactly("clearSlot 0", "beginSampling 0");
+    assertThat(model.device().calls()).containsExactly("beginSampling 0", "clearSlot 0");
   }
 
   @Test

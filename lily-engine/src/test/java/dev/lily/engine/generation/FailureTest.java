@@ -62,6 +62,36 @@ class FailureTest {
     assertThat(paused.text()).isEqualTo(STORY);
   }
 
+  /** A slot is cleared at the start of some pass; it must not be one that its session is not in. */
+  @Test
+  void aFailedPassSparesASessionThatHasNotBegun() {
+    ScriptedModel model = saying(STORY).build();
+    model.failPass(0);
+    ManualScheduler s = ManualScheduler.of(model);
+    Recorder paused = new Recorder();
+    paused.ready(false);
+    s.submit(prompt(1, 3), false, PLAIN, paused);
+    Recorder unlucky = s.submit(prompt(2, 3), PLAIN);
+    s.turn();
+    assertThat(unlucky.failure()).isInstanceOf(DeviceFailureException.class);
+    paused.ready(true);
+    s.finish();
+    assertThat(paused.text()).isEqualTo(STORY);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2})
+  void aFailedPassSparesASessionWhosePromptDidNotFitIntoIt(int depth) {
+    ScriptedModel model = saying(STORY).maxPassesInFlight(depth).build();
+    model.failPass(0);
+    ManualScheduler s = ManualScheduler.of(model);
+    Recorder unlucky = s.submit(prompt(1, 40), PLAIN);
+    Recorder next = s.submit(prompt(2, 3), PLAIN);
+    s.finish();
+    assertThat(unlucky.failure()).isInstanceOf(DeviceFailureException.class);
+    assertThat(next.text()).isEqualTo(STORY);
+  }
+
   @ParameterizedTest
   @ValueSource(ints = {1, 2})
   void aPassThatIsRefusedFailsItsSessionsAndTheEngineLivesOn(int depth) {

@@ -68,6 +68,8 @@ public final class ScriptedDeviceState implements DeviceState {
     }
   }
 
+  private static final Sequence NOTHING = new Sequence();
+
   private final StateLayout layout;
   private final Consumer<String> breach;
   private final Sequence[] sequences;
@@ -76,7 +78,7 @@ public final class ScriptedDeviceState implements DeviceState {
   private final List<String> calls = new CopyOnWriteArrayList<>();
   private final List<SamplingParameters> begun = new CopyOnWriteArrayList<>();
   private @Nullable Thread owner;
-  private BiConsumer<Sequence, Sequence> copied = (_, _) -> {};
+  private BiConsumer<Sequence, Sequence> made = (_, _) -> {};
   private final Map<String, Throwable> failures = new HashMap<>();
   private boolean closed;
 
@@ -113,9 +115,9 @@ public final class ScriptedDeviceState implements DeviceState {
     failures.put(method, failure);
   }
 
-  /** Says who is told of the copies between slots. */
-  void onCopy(BiConsumer<Sequence, Sequence> listener) {
-    copied = listener;
+  /** Says who is told of what is put in a slot: from what it was made, and what came of it. */
+  void onMade(BiConsumer<Sequence, Sequence> listener) {
+    made = listener;
   }
 
   Sequence sequence(int slot) {
@@ -163,7 +165,7 @@ public final class ScriptedDeviceState implements DeviceState {
       copy.add(token);
     }
     copy.lost = sequences[from].lost;
-    copied.accept(sequences[from], copy);
+    made.accept(sequences[from], copy);
     sequences[to] = copy;
   }
 
@@ -173,7 +175,9 @@ public final class ScriptedDeviceState implements DeviceState {
     if (sequences[slot].inFlight > 0) {
       breach.accept("slot " + slot + " was given away with a pass in flight");
     }
-    sequences[slot] = new Sequence();
+    Sequence empty = new Sequence();
+    made.accept(NOTHING, empty);
+    sequences[slot] = empty;
   }
 
   @Override

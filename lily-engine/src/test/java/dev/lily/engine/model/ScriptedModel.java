@@ -19,9 +19,9 @@ import org.jspecify.annotations.Nullable;
  * A model that says what a script tells it, for tests of everything above the model. It holds its
  * caller to the contract of {@link LanguageModel}: rows in position order without gaps, pages
  * reserved, with the sequence's own tokens in them and not written while shared, one thread, no
- * more passes in flight than allowed, results read in time, nothing used after its end. Copies of
- * slots are made at the start of the next pass and are lost if it fails. A breach is thrown where
- * it happens and kept for {@link #assertClean}.
+ * more passes in flight than allowed, results read in time, nothing used after its end. Slots are
+ * copied and cleared at the start of the next pass, and that is lost if it fails. A breach is
+ * thrown where it happens and kept for {@link #assertClean}.
  */
 public final class ScriptedModel implements LanguageModel {
 
@@ -81,7 +81,7 @@ public final class ScriptedModel implements LanguageModel {
   private final Map<Integer, Throwable> failingPasses = new HashMap<>();
   private final Map<Integer, Gate> gates = new HashMap<>();
   private final List<Pass> passesInFlight = new ArrayList<>();
-  private final List<ScriptedDeviceState.Sequence> copies = new ArrayList<>();
+  private final List<ScriptedDeviceState.Sequence> made = new ArrayList<>();
   private int begun;
   private int inFlight;
   private volatile boolean closed;
@@ -112,7 +112,7 @@ public final class ScriptedModel implements LanguageModel {
             builder.maxSequences,
             builder.vocabularySize);
     device = new ScriptedDeviceState(layout, this::breach);
-    device.onCopy(this::copied);
+    device.onMade(this::made);
     states = new StatePool(device);
   }
 
@@ -258,8 +258,8 @@ public final class ScriptedModel implements LanguageModel {
     }
     checkPlan(plan);
     Pass pass = new Pass(step, plan.numLogitRows());
-    pass.copies.addAll(copies);
-    copies.clear();
+    pass.made.addAll(made);
+    made.clear();
     List<Rows> rows = new ArrayList<>();
     int logit = 0;
     for (int s = 0; s < plan.numSequences(); s++) {
@@ -310,7 +310,7 @@ public final class ScriptedModel implements LanguageModel {
     int slot = plan.recurrentSlot(s);
     ScriptedDeviceState.Sequence sequence = device.sequence(slot);
     if (sequence.lost) {
-      breach("slot " + slot + " is used although a pass with it failed");
+      breach("slot " + slot + " is used although a pass that wrote it failed");
     }
     if (plan.position(s) != sequence.size()) {
       breach(
@@ -359,11 +359,11 @@ public final class ScriptedModel implements LanguageModel {
     return device.page(pages.page(position / pageTokens))[position % pageTokens];
   }
 
-  private void copied(ScriptedDeviceState.Sequence source, ScriptedDeviceState.Sequence copy) {
-    copies.add(copy);
+  private void made(ScriptedDeviceState.Sequence source, ScriptedDeviceState.Sequence result) {
+    made.add(result);
     for (Pass pass : passesInFlight) {
-      if (pass.sequences.contains(source) || pass.copies.contains(source)) {
-        pass.copies.add(copy);
+      if (pass.sequences.contains(source) || pass.made.contains(source)) {
+        pass.made.add(result);
       }
     }
   }
@@ -408,7 +408,7 @@ public final class ScriptedModel implements LanguageModel {
     private final int[] tokens;
     private final int[] topLogprobs;
     private final List<ScriptedDeviceState.Sequence> sequences = new ArrayList<>();
-    private final List<ScriptedDeviceState.Sequence> copies = new ArrayList<>();
+    private final List<ScriptedDeviceState.Sequence> made = new ArrayList<>();
     private boolean awaited;
 
     Pass(int step, int numLogitRows) {
@@ -434,7 +434,7 @@ public final class ScriptedModel implements LanguageModel {
       Throwable failure = failingPasses.get(step);
       if (failure != null) {
         sequences.forEach(sequence -> sequence.lost = true);
-        copies.forEach(copy -> copy.lost = true);
+        made.forEach(sequence -> sequence.lost = true);
         fail(failure);
       }
     }

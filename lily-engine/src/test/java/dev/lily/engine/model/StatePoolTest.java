@@ -43,6 +43,18 @@ class StatePoolTest {
   }
 
   @Test
+  void handsOutAgainWhatWasUsedBeforeItTouchesMore() {
+    SequenceState first = open(2 * PAGE);
+    run(first, 2 * PAGE);
+    first.close();
+    SequenceState second = open(2 * PAGE);
+    run(second, 2 * PAGE);
+    assertThat(second.recurrentSlot()).isEqualTo(first.recurrentSlot());
+    assertThat(second.pages().page(0)).isLessThan(2);
+    assertThat(second.pages().page(1)).isLessThan(2);
+  }
+
+  @Test
   void opensNothingThatCouldRunOutOfPages() {
     SequenceState first = open(4 * PAGE);
     assertThat(pool.open(2 * PAGE + 1)).as("needs three of the two pages left").isNull();
@@ -68,6 +80,30 @@ class StatePoolTest {
     assertThatThrownBy(() -> state.reserve(1))
         .isInstanceOf(IllegalStateException.class)
         .hasMessageContaining("4 tokens cannot take 1 more");
+  }
+
+  @Test
+  void clearsASlotOnceAndWithTheFirstTokens() {
+    SequenceState state = open(PAGE);
+    assertThat(device.calls()).isEmpty();
+    run(state, 1);
+    run(state, 2);
+    assertThat(device.calls()).containsExactly("clearSlot " + state.recurrentSlot());
+  }
+
+  @Test
+  void clearsNoSlotThatARestoreOverwrites() {
+    SequenceState first = open(PAGE);
+    SequenceState.Snapshot beginning = Objects.requireNonNull(first.snapshot());
+    assertThat(device.calls()).as("even of an empty sequence").first().isEqualTo("clearSlot 0");
+    SequenceState second = open(PAGE);
+    second.restore(beginning);
+    run(second, 1);
+    assertThat(device.calls())
+        .doesNotContain("clearSlot " + second.recurrentSlot())
+        .last()
+        .asString()
+        .endsWith(" " + second.recurrentSlot());
   }
 
   @Test

@@ -28,12 +28,17 @@ final class CpuBackend implements Backend {
   private final CpuKernels kernels;
   private final WorkerPool pool;
   private final DeviceInfo device;
+  private final boolean isPoisoned;
   private final List<CpuState> states = new ArrayList<>();
   private int widestMatrix;
 
-  CpuBackend(CpuKernels kernels, int threads, DeviceInfo device) {
+  /**
+   * @param isPoisoned for tests: whether pages and slots start as NaN
+   */
+  CpuBackend(CpuKernels kernels, int threads, DeviceInfo device, boolean isPoisoned) {
     this.kernels = kernels;
     this.device = device;
+    this.isPoisoned = isPoisoned;
     pool = new WorkerPool(threads);
   }
 
@@ -116,7 +121,7 @@ final class CpuBackend implements Backend {
   public DeviceState openState(StateLayout layout, ModelShape shape, PassLimits limits) {
     try {
       Compute compute = new Compute(kernels, pool, maxColumns(shape), limits.maxRows());
-      CpuState state = new CpuState(compute, layout, shape, limits);
+      CpuState state = new CpuState(compute, layout, shape, limits, isPoisoned);
       states.add(state);
       return state;
     } catch (OutOfMemoryError | ArithmeticException e) {

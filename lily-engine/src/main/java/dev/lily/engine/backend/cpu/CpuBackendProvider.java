@@ -34,11 +34,19 @@ public final class CpuBackendProvider implements BackendProvider {
 
   @Override
   public Backend open(BackendOptions options) {
+    return open(options, false);
+  }
+
+  /**
+   * @param isPoisoned for tests: whether pages and slots start as NaN
+   */
+  static Backend open(BackendOptions options, boolean isPoisoned) {
     int threads =
         options.threads() > 0 ? options.threads() : Runtime.getRuntime().availableProcessors();
     CpuKernels kernels = KernelChoice.ofThisJvm().kernels(options.kernels());
     String detail = "%s, %d thread%s".formatted(kernels.detail(), threads, threads == 1 ? "" : "s");
-    return new CpuBackend(kernels, threads, new DeviceInfo(name(), detail, memoryBudgetBytes()));
+    return new CpuBackend(
+        kernels, threads, new DeviceInfo(name(), detail, memoryBudgetBytes()), isPoisoned);
   }
 
   /**

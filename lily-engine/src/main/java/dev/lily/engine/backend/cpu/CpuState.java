@@ -6,20 +6,17 @@ import dev.lily.engine.backend.PassLimits;
 import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.backend.StateLayout;
 import dev.lily.engine.backend.cpu.kernel.KeyValuePages;
+import dev.lily.engine.backend.cpu.kernel.MemoryBlocks;
 import dev.lily.engine.sampling.SamplerState;
 import dev.lily.engine.sampling.SamplingParameters;
 import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Sequence state in native memory, and the pass with its scratch. Pages and slots start as NaN, so
- * that reading what was not written shows.
+ * Sequence state in native memory, which each page and slot takes when it is first written, and the
+ * pass with its scratch.
  */
 final class CpuState implements DeviceState {
-  private static final long ALIGNMENT = 64;
-
   private final StateLayout layout;
   private final Arena arena = Arena.ofShared();
   private final KeyValuePages pages;
@@ -28,11 +25,26 @@ final class CpuState implements DeviceState {
   private final CpuPass pass;
   private boolean closed;
 
-  CpuState(Compute compute, StateLayout layout, ModelShape shape, PassLimits limits) {
+  /**
+   * @param isPoisoned whether pages and slots start as NaN, so that reading what was not written
+   *     shows
+   */
+  CpuState(
+      Compute compute,
+      StateLayout layout,
+      ModelShape shape,
+      PassLimits limits,
+      boolean isPoisoned) {
     this.layout = layout;
     try {
-      pages = new KeyValuePages(allocate(pagesBytes(layout)), layout);
-      slots = new RecurrentSlots(allocate(slotsBytes(layout)), layout);
+      long pageBytes = KeyValuePages.pageBytes(layout);
+      long slotBytes = RecurrentSlots.slotBytes(layout);
+      pages =
+          new KeyValuePages(
+              new MemoryBlocks(arena, layout.numPages(), pageBytes, isPoisoned), layout);
+      slots =
+          new RecurrentSlots(
+              new MemoryBlocks(arena, layout.numSlots(), slotBytes, isPoisoned), layout);
       samplers = new SamplerState[layout.numSamplingSlots()];
       for (int i = 0; i < samplers.length; i++) {
         samplers[i] = new SamplerState(layout.vocabularySize());
@@ -42,14 +54,6 @@ final class CpuState implements DeviceState {
       arena.close();
       throw t;
     }
-  }
-
-  private MemorySegment allocate(long bytes) {
-    MemorySegment segment = arena.allocate(bytes, ALIGNMENT);
-    for (long at = 0; at < bytes; at += Float.BYTES) {
-      segment.set(ValueLayout.JAVA_FLOAT, at, Float.NaN);
-    }
-    return segment;
   }
 
   private static long pagesBytes(StateLayout layout) {
@@ -76,6 +80,11 @@ final class CpuState implements DeviceState {
 
   SamplerState[] samplers() {
     return samplers;
+  }
+
+  /** Bytes that pages and slots have taken from the system so far. */
+  long bytesTaken() {
+    return pages.bytesTaken() + slots.bytesTaken();
   }
 
   /** The one pass object, made ready for a plan. */

@@ -6,6 +6,7 @@ import dev.lily.engine.backend.StateLayout;
 import dev.lily.engine.backend.cpu.kernel.CpuKernels;
 import dev.lily.engine.backend.cpu.kernel.CpuTensor;
 import dev.lily.engine.backend.cpu.kernel.DeltaHead;
+import java.lang.foreign.MemorySegment;
 
 /**
  * One key head and its value heads of one sequence, all rows in order. Holds the scratch of one
@@ -81,7 +82,7 @@ final class DeltaUnit {
       for (int h = 0; h < heads; h++) {
         int valueHead = keyHead * heads + h;
         gates(operands, valueHead, first, rows);
-        recur(slots.state(slot, operands.layer(), valueHead), h, rows);
+        recur(slots.segment(slot), slots.state(operands.layer(), valueHead), h, rows);
         normalize(operands, valueHead, h, first, rows);
       }
       System.arraycopy(inputs, rows * channels, inputs, 0, tail * channels);
@@ -147,7 +148,7 @@ final class DeltaUnit {
     return x > 20 ? x : Math.log1p(Math.exp(x));
   }
 
-  private void recur(long state, int h, int rows) {
+  private void recur(MemorySegment slot, long state, int h, int rows) {
     int columns = kernels.deltaRule().stateColumns();
     for (int j = 0; j < valueDim; j += columns) {
       int to = Math.min(valueDim, j + columns);
@@ -155,7 +156,7 @@ final class DeltaUnit {
         int query = r * channels;
         int value = query + 2 * keyDim + h * valueDim;
         step.step(query, query + keyDim, value, output(r, h), decay[r], beta[r]);
-        kernels.deltaRule().advance(slots.segment(), state, step, j, to);
+        kernels.deltaRule().advance(slot, state, step, j, to);
       }
     }
   }

@@ -43,6 +43,10 @@ final class PrepareAttentionStep implements WorkerPool.Task {
             "A sequence of %d tokens has %d pages of %d tokens"
                 .formatted(tokens, plan.pages(s).size(), pages.pageTokens()));
       }
+      int end = Compute.ceilDiv(tokens, pages.pageTokens());
+      for (int page = plan.position(s) / pages.pageTokens(); page < end; page++) {
+        pages.prepare(plan.pages(s).page(page));
+      }
     }
     rotary.prepare(plan, operands.rotaryDim(), operands.ropeTheta());
     compute.pool().run(this, Compute.ceilDiv(plan.numRows(), ROWS_PER_PART));

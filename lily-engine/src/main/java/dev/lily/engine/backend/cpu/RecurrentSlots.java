@@ -1,6 +1,7 @@
 package dev.lily.engine.backend.cpu;
 
 import dev.lily.engine.backend.StateLayout;
+import dev.lily.engine.backend.cpu.kernel.MemoryBlocks;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
@@ -9,45 +10,49 @@ import java.lang.foreign.ValueLayout;
  * keyDim, valueDim]}, then the convolution window {@code [convKernel - 1, convDim]}, oldest first.
  */
 final class RecurrentSlots {
-  private final MemorySegment segment;
+  private final MemoryBlocks blocks;
   private final long headBytes;
   private final long stateBytes;
   private final long layerBytes;
-  private final long slotBytes;
   private final int convDim;
 
   /**
-   * @param segment {@code numSlots * slotBytes(layout)} bytes, aligned for floats
+   * @param blocks {@code numSlots} of {@code slotBytes(layout)} bytes
    */
-  RecurrentSlots(MemorySegment segment, StateLayout layout) {
-    this.segment = segment;
+  RecurrentSlots(MemoryBlocks blocks, StateLayout layout) {
+    this.blocks = blocks;
     convDim = layout.convDim();
     headBytes = (long) layout.keyDim() * layout.valueDim() * Float.BYTES;
     stateBytes = layout.numValueHeads() * headBytes;
     layerBytes = stateBytes + (long) (layout.convKernel() - 1) * convDim * Float.BYTES;
-    slotBytes = slotBytes(layout);
   }
 
   static long slotBytes(StateLayout layout) {
     return layout.slotElements() * Float.BYTES;
   }
 
-  MemorySegment segment() {
-    return segment;
+  /** The memory of a slot; there is none before it was cleared or copied to. */
+  MemorySegment segment(int slot) {
+    return blocks.get(slot);
   }
 
-  /** Byte offset of a value head's state. */
-  long state(int slot, int layer, int valueHead) {
-    return slot * slotBytes + layer * layerBytes + valueHead * headBytes;
+  /** Bytes that slots have taken so far. */
+  long bytesTaken() {
+    return blocks.bytesTaken();
+  }
+
+  /** Byte offset in a slot of a value head's state. */
+  long state(int layer, int valueHead) {
+    return layer * layerBytes + valueHead * headBytes;
   }
 
   /** Copies {@code count} channels of one input of the window. */
   void readWindow(
       int slot, int layer, int input, int channel, int count, float[] target, int offset) {
     MemorySegment.copy(
-        segment,
+        blocks.get(slot),
         ValueLayout.JAVA_FLOAT,
-        window(slot, layer, input, channel),
+        window(layer, input, channel),
         target,
         offset,
         count);
@@ -59,24 +64,21 @@ final class RecurrentSlots {
     MemorySegment.copy(
         source,
         offset,
-        segment,
+        blocks.get(slot),
         ValueLayout.JAVA_FLOAT,
-        window(slot, layer, input, channel),
+        window(layer, input, channel),
         count);
   }
 
-  private long window(int slot, int layer, int input, int channel) {
-    return slot * slotBytes
-        + layer * layerBytes
-        + stateBytes
-        + ((long) input * convDim + channel) * Float.BYTES;
+  private long window(int layer, int input, int channel) {
+    return layer * layerBytes + stateBytes + ((long) input * convDim + channel) * Float.BYTES;
   }
 
   void copy(int from, int to) {
-    MemorySegment.copy(segment, from * slotBytes, segment, to * slotBytes, slotBytes);
+    blocks.copy(from, to);
   }
 
   void clear(int slot) {
-    segment.asSlice(slot * slotBytes, slotBytes).fill((byte) 0);
+    blocks.take(slot).fill((byte) 0);
   }
 }

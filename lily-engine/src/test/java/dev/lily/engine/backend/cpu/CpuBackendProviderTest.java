@@ -2,6 +2,7 @@ package dev.lily.engine.backend.cpu;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.withinPercentage;
 
 import dev.lily.engine.backend.Availability;
 import dev.lily.engine.backend.Backend;
@@ -19,6 +20,7 @@ import dev.lily.engine.backend.PassLimits;
 import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.backend.StateLayout;
 import dev.lily.engine.backend.Tensor;
+import dev.lily.engine.backend.cpu.kernel.KeyValuePages;
 import dev.lily.engine.sampling.SamplingOptions;
 import dev.lily.engine.sampling.SamplingParameters;
 import java.lang.foreign.MemorySegment;
@@ -72,6 +74,35 @@ class CpuBackendProviderTest {
       }
       assertThat(backend.workspaceBytes(SHAPE, LIMITS)).isPositive();
       assertThat(backend.tensorBytes(3, 5)).isEqualTo(60);
+    }
+  }
+
+  @Test
+  void takesMemoryOnFirstUseAndAsMuchAsThePlanCounts() {
+    StateLayout layout = layout(100);
+    try (Backend backend = new CpuBackendProvider().open(new BackendOptions(1, "scalar"));
+        CpuState state = (CpuState) backend.openState(layout, SHAPE, LIMITS)) {
+      assertThat(state.bytesTaken()).isZero();
+      state.clearSlot(1);
+      state.clearSlot(1);
+      assertThat(state.bytesTaken()).isEqualTo(layout.slotElements() * Float.BYTES);
+      state.copySlot(1, 0);
+      for (int page = 0; page < layout.numPages(); page++) {
+        state.pages().prepare(page);
+      }
+      assertThat(state.bytesTaken())
+          .isCloseTo(backend.stateBytes(layout), withinPercentage(2))
+          .isEqualTo(
+              2 * layout.slotElements() * Float.BYTES + 100L * KeyValuePages.pageBytes(layout));
+    }
+  }
+
+  @Test
+  void refusesToReadWhatWasNeverWritten() {
+    try (Backend backend = new CpuBackendProvider().open(new BackendOptions(1, "scalar"))) {
+      DeviceState state = backend.openState(layout(2), SHAPE, LIMITS);
+      assertThatThrownBy(() -> state.copySlot(0, 1)).isInstanceOf(IndexOutOfBoundsException.class);
+      assertThatThrownBy(() -> state.copyPage(0, 1)).isInstanceOf(IndexOutOfBoundsException.class);
     }
   }
 

@@ -7,6 +7,6 @@ import dev.lily.engine.backend.contract.BackendContract;
 class ScalarBackendContractTest extends BackendContract {
   @Override
   protected Backend open() {
-    return new CpuBackendProvider().open(new BackendOptions(2, "scalar"));
+    return CpuBackendProvider.open(new BackendOptions(2, "scalar"), true);
   }
 }

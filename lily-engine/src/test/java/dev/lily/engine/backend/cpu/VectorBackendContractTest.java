@@ -11,6 +11,6 @@ import org.junit.jupiter.api.condition.EnabledIf;
 class VectorBackendContractTest extends BackendContract {
   @Override
   protected Backend open() {
-    return new CpuBackendProvider().open(new BackendOptions(2, "vector"));
+    return CpuBackendProvider.open(new BackendOptions(2, "vector"), true);
   }
 }

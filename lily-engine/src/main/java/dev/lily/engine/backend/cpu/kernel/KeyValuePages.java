@@ -14,29 +14,27 @@ public final class KeyValuePages {
   /** Whole vectors of this many tokens may be read from any key row. */
   public static final int TOKEN_UNIT = 32;
 
-  private final MemorySegment segment;
+  private final MemoryBlocks blocks;
   private final int headDim;
   private final int pageTokens;
   private final int tokenStride;
   private final long keyBytes;
   private final long headBytes;
   private final long layerBytes;
-  private final long pageBytes;
 
   /**
-   * Lays pages out in a segment.
+   * Lays pages out in blocks.
    *
-   * @param segment {@code numPages * pageBytes(layout)} bytes, aligned for floats
+   * @param blocks {@code numPages} of {@code pageBytes(layout)} bytes
    */
-  public KeyValuePages(MemorySegment segment, StateLayout layout) {
-    this.segment = segment;
+  public KeyValuePages(MemoryBlocks blocks, StateLayout layout) {
+    this.blocks = blocks;
     headDim = layout.headDim();
     pageTokens = layout.pageTokens();
     tokenStride = tokenStride(layout);
     keyBytes = (long) headDim * tokenStride * Float.BYTES;
     headBytes = keyBytes + (long) pageTokens * headDim * Float.BYTES;
     layerBytes = layout.numKeyValueHeads() * headBytes;
-    pageBytes = pageBytes(layout);
   }
 
   private static int tokenStride(StateLayout layout) {
@@ -52,8 +50,19 @@ public final class KeyValuePages {
         * Float.BYTES;
   }
 
-  public MemorySegment segment() {
-    return segment;
+  /** The memory of a page. */
+  public MemorySegment segment(int page) {
+    return blocks.get(page);
+  }
+
+  /** Makes sure that a page has memory, before {@link #put}. Engine thread only. */
+  public void prepare(int page) {
+    blocks.take(page);
+  }
+
+  /** Bytes that pages have taken so far. */
+  public long bytesTaken() {
+    return blocks.bytesTaken();
   }
 
   public int headDim() {
@@ -69,14 +78,14 @@ public final class KeyValuePages {
     return tokenStride;
   }
 
-  /** Byte offset of a page's keys of one layer and KV head. */
-  public long keys(int page, int layer, int head) {
-    return page * pageBytes + layer * layerBytes + head * headBytes;
+  /** Byte offset in a page of the keys of one layer and KV head. */
+  public long keys(int layer, int head) {
+    return layer * layerBytes + head * headBytes;
   }
 
-  /** Byte offset of a page's values of one layer and KV head. */
-  public long values(int page, int layer, int head) {
-    return keys(page, layer, head) + keyBytes;
+  /** Byte offset in a page of the values of one layer and KV head. */
+  public long values(int layer, int head) {
+    return keys(layer, head) + keyBytes;
   }
 
   /** Stores the key and the value of one token. */
@@ -89,7 +98,8 @@ public final class KeyValuePages {
       int keyOffset,
       float[] value,
       int valueOffset) {
-    long at = keys(page, layer, head) + (long) token * Float.BYTES;
+    MemorySegment segment = blocks.get(page);
+    long at = keys(layer, head) + (long) token * Float.BYTES;
     for (int d = 0; d < headDim; d++, at += (long) tokenStride * Float.BYTES) {
       segment.set(ValueLayout.JAVA_FLOAT, at, key[keyOffset + d]);
     }
@@ -98,12 +108,12 @@ public final class KeyValuePages {
         valueOffset,
         segment,
         ValueLayout.JAVA_FLOAT,
-        values(page, layer, head) + (long) token * headDim * Float.BYTES,
+        values(layer, head) + (long) token * headDim * Float.BYTES,
         headDim);
   }
 
   /** Copies a page over all layers. */
   public void copy(int from, int to) {
-    MemorySegment.copy(segment, from * pageBytes, segment, to * pageBytes, pageBytes);
+    blocks.copy(from, to);
   }
 }

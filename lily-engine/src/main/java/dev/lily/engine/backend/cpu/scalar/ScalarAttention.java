@@ -30,15 +30,15 @@ final class ScalarAttention implements AttentionKernels {
 
   /** Fills the scores of one head; returns the largest. */
   private static float scores(KeyValuePages pages, AttentionSpan span, int head, int scores) {
-    MemorySegment segment = pages.segment();
     int query = span.queryOffset() + head * pages.headDim();
     long stride = (long) pages.tokenStride() * Float.BYTES;
     float max = Float.NEGATIVE_INFINITY;
     for (int t = span.from(); t < span.to(); t++) {
       int page = span.pages().page(t / pages.pageTokens());
       long at =
-          pages.keys(page, span.layer(), span.keyValueHead())
+          pages.keys(span.layer(), span.keyValueHead())
               + (long) (t % pages.pageTokens()) * Float.BYTES;
+      MemorySegment segment = pages.segment(page);
       float sum = 0;
       for (int d = 0; d < pages.headDim(); d++, at += stride) {
         sum = Math.fma(span.query()[query + d], segment.get(ValueLayout.JAVA_FLOAT, at), sum);
@@ -52,13 +52,12 @@ final class ScalarAttention implements AttentionKernels {
 
   private static void addValue(
       KeyValuePages pages, AttentionSpan span, int token, float p, float[] sums, int offset) {
-    int page = span.pages().page(token / pages.pageTokens());
+    MemorySegment segment = pages.segment(span.pages().page(token / pages.pageTokens()));
     long at =
-        pages.values(page, span.layer(), span.keyValueHead())
+        pages.values(span.layer(), span.keyValueHead())
             + (long) (token % pages.pageTokens()) * pages.headDim() * Float.BYTES;
     for (int d = 0; d < pages.headDim(); d++, at += Float.BYTES) {
-      sums[offset + d] =
-          Math.fma(p, pages.segment().get(ValueLayout.JAVA_FLOAT, at), sums[offset + d]);
+      sums[offset + d] = Math.fma(p, segment.get(ValueLayout.JAVA_FLOAT, at), sums[offset + d]);
     }
   }
 

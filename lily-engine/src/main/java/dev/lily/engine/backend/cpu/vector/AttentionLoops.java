@@ -18,8 +18,8 @@ final class AttentionLoops {
   private AttentionLoops() {}
 
   /** Scores of four heads, whose queries follow each other, for two vectors of tokens. */
-  static void scores4(KeyValuePages pages, long key, AttentionSpan span, int query, int score) {
-    MemorySegment segment = pages.segment();
+  static void scores4(
+      KeyValuePages pages, MemorySegment page, long key, AttentionSpan span, int query, int score) {
     float[] q = span.query();
     int headDim = pages.headDim();
     long stride = (long) pages.tokenStride() * Float.BYTES;
@@ -33,8 +33,8 @@ final class AttentionLoops {
     FloatVector d1 = a0;
     for (int d = 0; d < headDim; d++) {
       long at = key + d * stride;
-      FloatVector k0 = FloatVector.fromMemorySegment(FLOATS, segment, at, ORDER);
-      FloatVector k1 = FloatVector.fromMemorySegment(FLOATS, segment, at + BYTES, ORDER);
+      FloatVector k0 = FloatVector.fromMemorySegment(FLOATS, page, at, ORDER);
+      FloatVector k1 = FloatVector.fromMemorySegment(FLOATS, page, at + BYTES, ORDER);
       FloatVector x = FloatVector.broadcast(FLOATS, q[query + d]);
       a0 = k0.fma(x, a0);
       a1 = k1.fma(x, a1);
@@ -64,13 +64,13 @@ final class AttentionLoops {
   /** Scores of two heads, which may be the same, for two vectors of tokens. */
   static void scores2(
       KeyValuePages pages,
+      MemorySegment page,
       long key,
       AttentionSpan span,
       int query0,
       int query1,
       int score0,
       int score1) {
-    MemorySegment segment = pages.segment();
     float[] q = span.query();
     int headDim = pages.headDim();
     long stride = (long) pages.tokenStride() * Float.BYTES;
@@ -80,8 +80,8 @@ final class AttentionLoops {
     FloatVector b1 = a0;
     for (int d = 0; d < headDim; d++) {
       long at = key + d * stride;
-      FloatVector k0 = FloatVector.fromMemorySegment(FLOATS, segment, at, ORDER);
-      FloatVector k1 = FloatVector.fromMemorySegment(FLOATS, segment, at + BYTES, ORDER);
+      FloatVector k0 = FloatVector.fromMemorySegment(FLOATS, page, at, ORDER);
+      FloatVector k1 = FloatVector.fromMemorySegment(FLOATS, page, at + BYTES, ORDER);
       FloatVector x = FloatVector.broadcast(FLOATS, q[query0 + d]);
       a0 = k0.fma(x, a0);
       a1 = k1.fma(x, a1);
@@ -100,6 +100,7 @@ final class AttentionLoops {
   /** Adds a page's weighted values to the sums of four heads, for two vectors of dimensions. */
   static void values4(
       KeyValuePages pages,
+      MemorySegment page,
       long value,
       int tokens,
       AttentionSpan span,
@@ -107,7 +108,6 @@ final class AttentionLoops {
       float[] sums,
       int sum,
       int size) {
-    MemorySegment segment = pages.segment();
     float[] scores = span.scores();
     int next = span.scoreStride();
     long stride = (long) pages.headDim() * Float.BYTES;
@@ -121,8 +121,8 @@ final class AttentionLoops {
     FloatVector d1 = FloatVector.fromArray(FLOATS, sums, sum + 3 * size + LANES);
     for (int t = 0; t < tokens; t++) {
       long at = value + t * stride;
-      FloatVector v0 = FloatVector.fromMemorySegment(FLOATS, segment, at, ORDER);
-      FloatVector v1 = FloatVector.fromMemorySegment(FLOATS, segment, at + BYTES, ORDER);
+      FloatVector v0 = FloatVector.fromMemorySegment(FLOATS, page, at, ORDER);
+      FloatVector v1 = FloatVector.fromMemorySegment(FLOATS, page, at + BYTES, ORDER);
       FloatVector x = FloatVector.broadcast(FLOATS, scores[p + t]);
       a0 = v0.fma(x, a0);
       a1 = v1.fma(x, a1);
@@ -149,6 +149,7 @@ final class AttentionLoops {
   /** The same for two heads, which may be the same. */
   static void values2(
       KeyValuePages pages,
+      MemorySegment page,
       long value,
       int tokens,
       AttentionSpan span,
@@ -157,7 +158,6 @@ final class AttentionLoops {
       float[] sums,
       int sum0,
       int sum1) {
-    MemorySegment segment = pages.segment();
     float[] scores = span.scores();
     long stride = (long) pages.headDim() * Float.BYTES;
     FloatVector a0 = FloatVector.fromArray(FLOATS, sums, sum0);
@@ -166,8 +166,8 @@ final class AttentionLoops {
     FloatVector b1 = FloatVector.fromArray(FLOATS, sums, sum1 + LANES);
     for (int t = 0; t < tokens; t++) {
       long at = value + t * stride;
-      FloatVector v0 = FloatVector.fromMemorySegment(FLOATS, segment, at, ORDER);
-      FloatVector v1 = FloatVector.fromMemorySegment(FLOATS, segment, at + BYTES, ORDER);
+      FloatVector v0 = FloatVector.fromMemorySegment(FLOATS, page, at, ORDER);
+      FloatVector v1 = FloatVector.fromMemorySegment(FLOATS, page, at + BYTES, ORDER);
       FloatVector x = FloatVector.broadcast(FLOATS, scores[p0 + t]);
       a0 = v0.fma(x, a0);
       a1 = v1.fma(x, a1);
@@ -184,6 +184,7 @@ final class AttentionLoops {
   /** Dimensions from {@code first} on, beyond the last pair of vectors, for one head. */
   static void valuesTail(
       KeyValuePages pages,
+      MemorySegment page,
       long values,
       int tokens,
       int first,
@@ -196,7 +197,7 @@ final class AttentionLoops {
       float total = sums[sum + d];
       for (int t = 0; t < tokens; t++) {
         long at = values + ((long) t * headDim + d) * Float.BYTES;
-        float value = pages.segment().get(ValueLayout.JAVA_FLOAT, at);
+        float value = page.get(ValueLayout.JAVA_FLOAT, at);
         total = Math.fma(span.scores()[p + t], value, total);
       }
       sums[sum + d] = total;

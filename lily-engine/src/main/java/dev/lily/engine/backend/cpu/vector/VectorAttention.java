@@ -6,6 +6,7 @@ import static dev.lily.engine.backend.cpu.vector.Lanes.LANES;
 import dev.lily.engine.backend.cpu.kernel.AttentionKernels;
 import dev.lily.engine.backend.cpu.kernel.AttentionSpan;
 import dev.lily.engine.backend.cpu.kernel.KeyValuePages;
+import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import jdk.incubator.vector.FloatVector;
 
@@ -36,8 +37,8 @@ final class VectorAttention implements AttentionKernels {
     int headDim = pages.headDim();
     int stride = span.scoreStride();
     for (int from = span.from(); from < span.to(); from += pages.pageTokens()) {
-      int page = span.pages().page(from / pages.pageTokens());
-      long keys = pages.keys(page, span.layer(), span.keyValueHead());
+      MemorySegment page = pages.segment(span.pages().page(from / pages.pageTokens()));
+      long keys = pages.keys(span.layer(), span.keyValueHead());
       int at = from - span.from();
       int tokens = Math.min(pages.pageTokens(), span.to() - from);
       for (int t = 0; t < tokens; t += 2 * LANES) {
@@ -46,12 +47,19 @@ final class VectorAttention implements AttentionKernels {
           int query = span.queryOffset() + h * headDim;
           int score = h * stride + at + t;
           if (heads - h >= 4) {
-            AttentionLoops.scores4(pages, key, span, query, score);
+            AttentionLoops.scores4(pages, page, key, span, query, score);
             h += 4;
           } else {
             int next = heads - h >= 2 ? 1 : 0;
             AttentionLoops.scores2(
-                pages, key, span, query, query + next * headDim, score, score + next * stride);
+                pages,
+                page,
+                key,
+                span,
+                query,
+                query + next * headDim,
+                score,
+                score + next * stride);
             h += 2;
           }
         }
@@ -80,8 +88,8 @@ final class VectorAttention implements AttentionKernels {
     int heads = span.numHeads();
     int headDim = pages.headDim();
     int size = headDim + PARTIAL_EXTRA;
-    int page = span.pages().page(from / pages.pageTokens());
-    long values = pages.values(page, span.layer(), span.keyValueHead());
+    MemorySegment page = pages.segment(span.pages().page(from / pages.pageTokens()));
+    long values = pages.values(span.layer(), span.keyValueHead());
     int tokens = Math.min(pages.pageTokens(), span.to() - from);
     int whole = headDim / (2 * LANES) * (2 * LANES);
     for (int h = 0; h < heads; ) {
@@ -92,10 +100,11 @@ final class VectorAttention implements AttentionKernels {
       for (int d = 0; d < whole; d += 2 * LANES) {
         long value = values + (long) d * Float.BYTES;
         if (four) {
-          AttentionLoops.values4(pages, value, tokens, span, p, partial, sums + d, size);
+          AttentionLoops.values4(pages, page, value, tokens, span, p, partial, sums + d, size);
         } else {
           AttentionLoops.values2(
               pages,
+              page,
               value,
               tokens,
               span,
@@ -110,7 +119,8 @@ final class VectorAttention implements AttentionKernels {
     }
     for (int h = 0; whole < headDim && h < heads; h++) {
       int p = h * span.scoreStride() + from - span.from();
-      AttentionLoops.valuesTail(pages, values, tokens, whole, span, p, partial, offset + h * size);
+      AttentionLoops.valuesTail(
+          pages, page, values, tokens, whole, span, p, partial, offset + h * size);
     }
   }
 
