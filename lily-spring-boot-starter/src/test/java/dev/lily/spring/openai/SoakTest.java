@@ -250,7 +250,8 @@ class SoakTest {
     int cores = Runtime.getRuntime().availableProcessors();
     int pool =
         switch (prefix) {
-          case "reactor-http-epoll-" -> Math.max(4, cores);
+          case "reactor-http-epoll-", "reactor-http-kqueue-", "reactor-http-nio-" ->
+              Math.max(4, cores);
           case "boundedElastic-" -> 10 * cores;
           case "parallel-" -> cores;
           default -> 0;
