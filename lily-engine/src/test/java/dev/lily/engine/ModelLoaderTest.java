@@ -107,15 +107,14 @@ class ModelLoaderTest {
     EngineOptions options =
         EngineOptions.builder(directory)
             .backend("cpu")
-            .contextLength(8192)
-            .maxSessions(2_000)
+            .contextLength(64)
+            .maxSessions(400_000)
             .cacheBytes(0L)
             .memoryLimitBytes(Long.MAX_VALUE)
             .build();
     assertThatThrownBy(() -> ModelLoader.load(options))
         .isInstanceOf(BackendException.class)
-        .hasMessageContaining("does not fit")
-        .hasMessageContaining("the sessions");
+        .hasMessageContaining("does not fit");
   }
 
   @Test

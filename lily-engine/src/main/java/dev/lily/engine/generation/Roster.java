@@ -229,13 +229,14 @@ final class Roster {
   /** Ends a session that cannot go on. */
   void fail(Session session, Throwable cause) {
     GenerationException failure = failure(session, cause);
+    String who = session.toString(); // with the phase that it fails in
     leave(session);
     counters.countFailed();
     if (failure instanceof DeviceFailureException || failure instanceof EngineFailureException) {
       counters.lastFailure(String.valueOf(failure.getMessage()));
-      log.error("Request {} failed", session, failure);
+      log.error("Request {} failed", who, failure);
     } else {
-      log.debug("Request {} failed: {}", session, failure.getMessage());
+      log.debug("Request {} failed: {}", who, failure.getMessage());
     }
     session.emit(new GenerationEvent.Failed(failure));
     session.ticket().finish();
