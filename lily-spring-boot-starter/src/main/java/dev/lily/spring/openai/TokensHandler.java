@@ -52,7 +52,9 @@ final class TokensHandler {
             body -> {
               FieldReader fields = FieldReader.of(WireJson.read(body));
               common.checkModel(fields);
-              return WireJson.bytes(operation.apply(fields));
+              Object answer = operation.apply(fields);
+              IgnoredFields.report(fields.unread(), request);
+              return WireJson.bytes(answer);
             })
         .flatMap(
             body -> ServerResponse.ok().contentType(MediaType.APPLICATION_JSON).bodyValue(body));

@@ -28,6 +28,20 @@ class TokensEndpointTest extends EndpointTest {
     assertThat(post("/v1/tokenize", "{'prompt':''}").path("count").intValue()).isZero();
   }
 
+  @Test
+  void namesTheFieldsThatHadNoEffect() {
+    assertThat(
+            serve()
+                .postTo("/v1/tokenize", "{\"prompt\":\"a\",\"add_special_tokens\":true}")
+                .expectStatus()
+                .isOk()
+                .expectBody()
+                .returnResult()
+                .getResponseHeaders()
+                .getFirst("x-ignored-fields"))
+        .isEqualTo("add_special_tokens");
+  }
+
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',

@@ -79,7 +79,7 @@ final class CpuBackend implements Backend {
       return new CpuTensor(Compute.scratch((long) rows * columns), rows, columns);
     } catch (OutOfMemoryError | ArithmeticException e) {
       throw new BackendException(
-          "A tensor [%d, %d] of fp32 does not fit the Java heap of %d MiB; raise -Xmx or lower the prefill chunk"
+          "A tensor [%d, %d] of fp32 does not fit the Java heap of %d MiB; raise -Xmx, or lower the prefill chunk or the sessions"
               .formatted(rows, columns, Runtime.getRuntime().maxMemory() >> 20),
           e);
     }
