@@ -1,6 +1,7 @@
 package dev.lily.engine;
 
 import dev.lily.engine.backend.BackendOptions;
+import dev.lily.engine.backend.KeyValueType;
 import dev.lily.engine.sampling.SamplingOptions;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -12,6 +13,7 @@ import org.jspecify.annotations.Nullable;
  * @param model the checkpoint directory
  * @param backend a back end's id, or {@code auto} for the best available one
  * @param backendOptions what the user says about the device
+ * @param kvCache what keys and values are kept as
  * @param contextLength most tokens of one conversation, prompt and answer together; {@code null}
  *     takes the smaller of the model's own limit and what {@code memoryLimitBytes} allows
  * @param maxSessions requests served at the same time; more wait in the queue
@@ -34,6 +36,7 @@ public record EngineOptions(
     Path model,
     String backend,
     BackendOptions backendOptions,
+    KeyValueType kvCache,
     @Nullable Integer contextLength,
     int maxSessions,
     int queueLimit,
@@ -85,6 +88,7 @@ public record EngineOptions(
     private final Path model;
     private String backend = "auto";
     private BackendOptions backendOptions = BackendOptions.DEFAULT;
+    private KeyValueType kvCache = KeyValueType.BF16;
     private @Nullable Integer contextLength;
     private int maxSessions = 8;
     private int queueLimit = 64;
@@ -108,6 +112,11 @@ public record EngineOptions(
 
     public Builder backendOptions(BackendOptions value) {
       backendOptions = value;
+      return this;
+    }
+
+    public Builder kvCache(KeyValueType value) {
+      kvCache = value;
       return this;
     }
 
@@ -171,6 +180,7 @@ public record EngineOptions(
           model,
           backend,
           backendOptions,
+          kvCache,
           contextLength,
           maxSessions,
           queueLimit,

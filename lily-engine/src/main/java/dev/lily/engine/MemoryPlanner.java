@@ -108,7 +108,8 @@ record MemoryPlanner(
 
   private StateLayout layout(int pages, int snapshots) {
     int sessions = options.maxSessions();
-    return Qwen35Moe.layout(config, PAGE_TOKENS, pages, sessions + snapshots, sessions, vocabulary);
+    return Qwen35Moe.layout(config, PAGE_TOKENS, pages, sessions + snapshots, sessions, vocabulary)
+        .with(options.kvCache());
   }
 
   private long cacheBytes(long free, long session, long snapshot, long page) {

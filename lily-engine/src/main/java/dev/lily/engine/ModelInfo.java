@@ -1,5 +1,6 @@
 package dev.lily.engine;
 
+import dev.lily.engine.backend.KeyValueType;
 import java.util.List;
 
 /**
@@ -14,6 +15,7 @@ import java.util.List;
  * @param device the device in words
  * @param deviceDetail kernel family, threads and the like
  * @param backendReason why this back end was taken and each other passed over
+ * @param kvCache what keys and values are kept as
  * @param notes oddities of the checkpoint and its template, one sentence each
  */
 public record ModelInfo(
@@ -26,6 +28,7 @@ public record ModelInfo(
     String device,
     String deviceDetail,
     String backendReason,
+    KeyValueType kvCache,
     List<String> notes) {
   public ModelInfo {
     notes = List.copyOf(notes);

@@ -3,6 +3,7 @@ package dev.lily.engine;
 import dev.lily.engine.backend.Backend;
 import dev.lily.engine.backend.BackendException;
 import dev.lily.engine.backend.BackendSelector;
+import dev.lily.engine.backend.UnsupportedKeyValueTypeException;
 import dev.lily.engine.chat.ChatTemplate;
 import dev.lily.engine.checkpoint.Checkpoint;
 import dev.lily.engine.checkpoint.CheckpointException;
@@ -41,6 +42,7 @@ public final class ModelLoader {
    *
    * @throws CheckpointException if the directory is unusable
    * @throws dev.lily.engine.backend.BackendException if no back end can run it
+   * @throws UnsupportedKeyValueTypeException if the back end cannot keep keys and values as asked
    * @throws ModelDoesNotFitException if the memory plan exceeds the budget
    */
   public static LoadedModel load(EngineOptions options) {
@@ -98,6 +100,7 @@ public final class ModelLoader {
             backend.device().name(),
             backend.device().detail(),
             chosen.selection.reason(),
+            options.kvCache(),
             notes);
     report(info, plan);
     opened.pop();
@@ -125,6 +128,9 @@ public final class ModelLoader {
     while (true) {
       try {
         return open(selection, options, config, checkpoint, vocabulary);
+      } catch (UnsupportedKeyValueTypeException e) {
+        // Another back end might do it, but a slower one is not what was asked for.
+        throw e;
       } catch (BackendException | ModelDoesNotFitException e) {
         String why = String.valueOf(e.getMessage()).lines().findFirst().orElse("");
         Optional<BackendSelector.Selection> next = selection.next(why);
@@ -149,6 +155,7 @@ public final class ModelLoader {
       int vocabulary) {
     Backend backend = selection.provider().open(options.backendOptions());
     try {
+      UnsupportedKeyValueTypeException.check(backend, options.kvCache());
       long files = checkpoint.mappings().stream().mapToLong(MemorySegment::byteSize).sum();
       long weightBytes = backend.weightBytes(Qwen35Moe.weightBytes(checkpoint), files);
       MemoryPlanner planner = new MemoryPlanner(config, backend, options, weightBytes, vocabulary);

@@ -31,12 +31,13 @@ final class StartupSummary {
         "  context   %d tokens for each of up to %d sessions"
             .formatted(memory.contextLength(), memory.maxSessions()));
     lines.add(
-        "  memory    %s of %s: weights %s, KV cache %s (%s a token), states %s, snapshots %s, scratch %s"
+        "  memory    %s of %s: weights %s, KV cache %s (%s, %s a token), states %s, snapshots %s, scratch %s"
             .formatted(
                 bytes(memory.totalBytes()),
                 bytes(memory.budgetBytes()),
                 bytes(memory.weightBytes()),
                 bytes(memory.kvCacheBytes()),
+                model.kvCache().word(),
                 bytes(memory.kvBytesPerToken()),
                 bytes(memory.stateBytes()),
                 bytes(memory.snapshotBytes()),

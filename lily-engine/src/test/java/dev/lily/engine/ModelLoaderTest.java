@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.lily.engine.backend.BackendException;
 import dev.lily.engine.backend.BackendOptions;
+import dev.lily.engine.backend.KeyValueType;
 import dev.lily.engine.checkpoint.CheckpointException;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -14,6 +15,8 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 class ModelLoaderTest {
   private static final Path NANO =
@@ -58,10 +61,27 @@ class ModelLoaderTest {
       assertThat(loaded.generationDefaults().topK()).isEqualTo(20);
       MemoryPlan plan = loaded.plan();
       assertThat(plan.kvBytesPerToken())
-          .as("3 layers, keys and values, 2 heads of 64, fp32")
-          .isEqualTo(3 * 2 * 2 * 64 * 4);
+          .as("3 layers, keys and values, 2 heads of 64, bf16")
+          .isEqualTo(3 * 2 * 2 * 64 * 2);
       assertThat(plan.kvCacheBytes()).isEqualTo(8L * 8192 * plan.kvBytesPerToken());
       assertThat(plan.totalBytes()).isLessThan(plan.budgetBytes());
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "FP32, 3072",
+    "BF16, 1536",
+    "INT8, 816", // 2 scales of 4 bytes for each layer and head
+  })
+  void countsTheKvCacheByWhatItHolds(KeyValueType type, long bytesPerToken) {
+    try (LoadedModel loaded = ModelLoader.load(nano().kvCache(type).build())) {
+      assertThat(loaded.info().kvCache()).isEqualTo(type);
+      assertThat(loaded.model().states().device().layout().keyValueType()).isEqualTo(type);
+      assertThat(loaded.plan().kvBytesPerToken()).isEqualTo(bytesPerToken);
+      assertThat(loaded.plan().kvCacheBytes()).isEqualTo(8L * 8192 * bytesPerToken);
+      assertThat(StartupSummary.of(loaded.info(), loaded.plan()))
+          .contains("(" + type.word() + ", " + StartupSummary.bytes(bytesPerToken) + " a token)");
     }
   }
 
@@ -81,11 +101,11 @@ class ModelLoaderTest {
   @Test
   void refusesWhatDoesNotFitWithTheNumbersAndTheSettings() {
     assertThatThrownBy(
-            () -> ModelLoader.load(nano().contextLength(8192).memoryLimitBytes(40L << 20).build()))
+            () -> ModelLoader.load(nano().contextLength(8192).memoryLimitBytes(24L << 20).build()))
         .isInstanceOfSatisfying(
             ModelDoesNotFitException.class,
             e -> assertThat(e.plan().contextLength()).isEqualTo(8192))
-        .hasMessageContaining("40.0 MiB may be used")
+        .hasMessageContaining("24.0 MiB may be used")
         .hasMessageContaining("8192 tokens")
         .hasMessageContaining("lily.context-length")
         .hasMessageContaining("lily.memory-limit");
@@ -95,7 +115,7 @@ class ModelLoaderTest {
   void unmapsAModelThatDoesNotFit() throws IOException {
     copyNano();
     EngineOptions options =
-        EngineOptions.builder(directory).contextLength(8192).memoryLimitBytes(40L << 20).build();
+        EngineOptions.builder(directory).contextLength(8192).memoryLimitBytes(24L << 20).build();
     assertThatThrownBy(() -> ModelLoader.load(options))
         .isInstanceOf(ModelDoesNotFitException.class);
   }

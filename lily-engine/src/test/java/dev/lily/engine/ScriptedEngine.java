@@ -1,5 +1,6 @@
 package dev.lily.engine;
 
+import dev.lily.engine.backend.KeyValueType;
 import dev.lily.engine.chat.ChatTemplate;
 import dev.lily.engine.model.ScriptedModel;
 import dev.lily.engine.model.ScriptedModel.Script;
@@ -80,6 +81,7 @@ public final class ScriptedEngine {
                 "script",
                 "",
                 "",
+                KeyValueType.BF16,
                 List.of()),
             plan(model, options, contextLength),
             resources),

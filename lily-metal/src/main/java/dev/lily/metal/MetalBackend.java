@@ -14,6 +14,7 @@ import dev.lily.engine.backend.PendingPass;
 import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.backend.StateLayout;
 import dev.lily.engine.backend.Tensor;
+import dev.lily.engine.backend.UnsupportedKeyValueTypeException;
 import dev.lily.metal.device.CommandQueue;
 import dev.lily.metal.device.GpuFamily;
 import dev.lily.metal.device.MetalDevice;
@@ -144,6 +145,7 @@ final class MetalBackend implements Backend {
 
   @Override
   public long stateBytes(StateLayout layout) {
+    UnsupportedKeyValueTypeException.check(this, layout.keyValueType());
     return MetalState.bytes(layout);
   }
 

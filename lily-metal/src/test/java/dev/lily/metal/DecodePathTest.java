@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.lily.engine.backend.Backend;
 import dev.lily.engine.backend.BackendOptions;
 import dev.lily.engine.backend.BackendSelector;
+import dev.lily.engine.backend.KeyValueType;
 import dev.lily.engine.backend.PageTable;
 import dev.lily.engine.backend.PendingPass;
 import dev.lily.engine.backend.RowPlan;
@@ -214,7 +215,7 @@ class DecodePathTest {
     Backend processor =
         BackendSelector.select("cpu").provider().open(new BackendOptions(1, "scalar"));
     try (TinyModel model = new TinyModel(metal(), Variant.steady(seed));
-        TinyModel exact = new TinyModel(processor, Variant.steady(seed))) {
+        TinyModel exact = new TinyModel(processor, Variant.steady(seed), KeyValueType.FP32)) {
       Sequence decoding = new Sequence(model, 0);
       Sequence prefilling = new Sequence(model, 1);
       Sequence reference = new Sequence(exact, 0);

@@ -1,6 +1,8 @@
 package dev.lily.engine.backend;
 
 import java.lang.foreign.MemorySegment;
+import java.util.EnumSet;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -35,6 +37,11 @@ public interface Backend extends AutoCloseable {
 
   /** Loads a matrix or a stack; keeps the mapping where it can. */
   Matrix matrix(MatrixSource source);
+
+  /** What keys and values can be kept as; a state of another type cannot be planned or opened. */
+  default Set<KeyValueType> keyValueTypes() {
+    return EnumSet.of(KeyValueType.BF16);
+  }
 
   /** A constant of one row, converted to the device's type. */
   Tensor constant(float... values);

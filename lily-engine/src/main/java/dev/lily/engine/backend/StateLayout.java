@@ -6,6 +6,7 @@ package dev.lily.engine.backend;
  * @param numAttentionLayers layers with a KV cache; a page spans all of them
  * @param numKeyValueHeads KV heads per attention layer
  * @param headDim elements per KV head
+ * @param keyValueType what keys and values are kept as
  * @param pageTokens tokens per KV page
  * @param numPages pages in the pool
  * @param numDeltaLayers layers with a recurrent state
@@ -22,6 +23,7 @@ public record StateLayout(
     int numAttentionLayers,
     int numKeyValueHeads,
     int headDim,
+    KeyValueType keyValueType,
     int pageTokens,
     int numPages,
     int numDeltaLayers,
@@ -33,6 +35,60 @@ public record StateLayout(
     int numSlots,
     int numSamplingSlots,
     int vocabularySize) {
+
+  /** With keys and values in bf16. */
+  public StateLayout(
+      int numAttentionLayers,
+      int numKeyValueHeads,
+      int headDim,
+      int pageTokens,
+      int numPages,
+      int numDeltaLayers,
+      int convKernel,
+      int convDim,
+      int numValueHeads,
+      int keyDim,
+      int valueDim,
+      int numSlots,
+      int numSamplingSlots,
+      int vocabularySize) {
+    this(
+        numAttentionLayers,
+        numKeyValueHeads,
+        headDim,
+        KeyValueType.BF16,
+        pageTokens,
+        numPages,
+        numDeltaLayers,
+        convKernel,
+        convDim,
+        numValueHeads,
+        keyDim,
+        valueDim,
+        numSlots,
+        numSamplingSlots,
+        vocabularySize);
+  }
+
+  /** The same sizes with keys and values kept as another type. */
+  public StateLayout with(KeyValueType type) {
+    return new StateLayout(
+        numAttentionLayers,
+        numKeyValueHeads,
+        headDim,
+        type,
+        pageTokens,
+        numPages,
+        numDeltaLayers,
+        convKernel,
+        convDim,
+        numValueHeads,
+        keyDim,
+        valueDim,
+        numSlots,
+        numSamplingSlots,
+        vocabularySize);
+  }
 
   /** Values (keys and values together) that one page holds over all attention layers. */
   public long pageElements() {

@@ -4,7 +4,9 @@ import dev.lily.engine.EngineOptions;
 import dev.lily.engine.LoadedModel;
 import dev.lily.engine.ModelInfo;
 import dev.lily.engine.ModelLoader;
+import dev.lily.engine.backend.BackendException;
 import dev.lily.engine.backend.BackendOptions;
+import dev.lily.engine.backend.KeyValueType;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
@@ -32,14 +34,15 @@ public final class LilyBench {
   private static final String USAGE =
       """
       Usage: LilyBench --model DIRECTORY [--backend auto] [--kernels auto|vector|scalar] [--threads 0]
-                       [--contexts 128,512,2048] [--chunk 256] [--decode-steps 64] [--rounds 1]
-                       [--json FILE]""";
+                       [--kv-cache bf16|int8|fp32] [--contexts 128,512,2048] [--chunk 256]
+                       [--decode-steps 64] [--rounds 1] [--json FILE]""";
 
   /** What to measure. */
   record Settings(
       Path model,
       String backend,
       BackendOptions backendOptions,
+      KeyValueType kvCache,
       List<Integer> contexts,
       int chunk,
       int decodeSteps,
@@ -76,6 +79,7 @@ public final class LilyBench {
         EngineOptions.builder(settings.model)
             .backend(settings.backend)
             .backendOptions(settings.backendOptions)
+            .kvCache(settings.kvCache)
             .contextLength(longest + settings.decodeSteps + 1)
             .maxSessions(1)
             .prefillChunk(settings.chunk)
@@ -115,6 +119,7 @@ public final class LilyBench {
     json.put("backend", info.backend());
     json.put("device", info.device());
     json.put("deviceDetail", info.deviceDetail());
+    json.put("kvCache", settings.kvCache.word());
     json.put("chunk", settings.chunk);
     json.put("decodeSteps", settings.decodeSteps);
     ArrayNode array = json.putArray("rows");
@@ -135,6 +140,7 @@ public final class LilyBench {
     String backend = "auto";
     String kernels = "auto";
     int threads = 0;
+    KeyValueType kvCache = KeyValueType.BF16;
     List<Integer> contexts = List.of(128, 512, 2048);
     int chunk = 256;
     int decodeSteps = 64;
@@ -151,6 +157,7 @@ public final class LilyBench {
         case "--backend" -> backend = value;
         case "--kernels" -> kernels = value;
         case "--threads" -> threads = number(name, value, 0);
+        case "--kv-cache" -> kvCache = keyValueType(name, value);
         case "--contexts" ->
             contexts = Arrays.stream(value.split(",")).map(c -> number(name, c, 1)).toList();
         case "--chunk" -> chunk = number(name, value, 1);
@@ -166,11 +173,20 @@ public final class LilyBench {
         model,
         backend,
         new BackendOptions(threads, kernels),
+        kvCache,
         contexts,
         chunk,
         decodeSteps,
         rounds,
         json);
+  }
+
+  private static KeyValueType keyValueType(String name, String word) {
+    try {
+      return KeyValueType.of(word);
+    } catch (BackendException e) {
+      throw new IllegalArgumentException(name + ": " + e.getMessage(), e);
+    }
   }
 
   private static int number(String name, String value, int min) {

@@ -2,6 +2,7 @@ package dev.lily.spring.autoconfigure;
 
 import dev.lily.engine.EngineOptions;
 import dev.lily.engine.backend.BackendOptions;
+import dev.lily.engine.backend.KeyValueType;
 import dev.lily.engine.chat.Conversation;
 import dev.lily.engine.generation.GenerationRequest;
 import dev.lily.engine.generation.InvalidRequestException;
@@ -11,6 +12,7 @@ import dev.lily.spring.ai.LilyChatOptions;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.context.properties.bind.DataObjectPropertyName;
@@ -22,6 +24,9 @@ final class PropertyMapper {
 
   private static final List<String> KERNELS = List.of("auto", "vector", "scalar");
   private static final List<String> TENSOR_OPERATIONS = List.of("auto", "always", "never");
+
+  private static final List<String> KV_CACHES =
+      Arrays.stream(KeyValueType.values()).map(KeyValueType::word).toList();
 
   private PropertyMapper() {}
 
@@ -39,6 +44,7 @@ final class PropertyMapper {
         EngineOptions.builder(model(properties.model()))
             .backend(backend(properties.backend()))
             .backendOptions(backendOptions(properties.cpu(), properties.metal()))
+            .kvCache(KeyValueType.of(oneOf("lily.kv-cache", properties.kvCache(), KV_CACHES)))
             .maxSessions(atLeast("lily.max-sessions", properties.maxSessions(), 1))
             .queueLimit(atLeast("lily.queue-limit", properties.queueLimit(), 0))
             .prefillChunk(atLeast("lily.prefill-chunk", properties.prefillChunk(), 1))

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.lily.engine.EngineStats;
 import dev.lily.engine.MemoryPlan;
 import dev.lily.engine.ModelInfo;
+import dev.lily.engine.backend.KeyValueType;
 import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -24,6 +25,7 @@ class LilyHealthIndicatorTest {
           "A processor",
           "scalar, 2 threads",
           "cpu (A processor)",
+          KeyValueType.INT8,
           List.of("The checkpoint's chat template differs."));
   private static final MemoryPlan PLAN = new MemoryPlan(10, 20, 3, 4, 6, 7, 5, 100, 2048, 8);
 
@@ -71,6 +73,7 @@ class LilyHealthIndicatorTest {
         .containsEntry("device", "A processor")
         .containsEntry("deviceDetail", "scalar, 2 threads")
         .containsEntry("backendReason", "cpu (A processor)")
+        .containsEntry("kvCache", "int8")
         .containsEntry("memory", new MemoryDetails(45, 100, 10, 20, 3, 4, 6, 7, 5, 2048, 8))
         .containsEntry("notes", List.of("The checkpoint's chat template differs."))
         .containsEntry("queued", 2)

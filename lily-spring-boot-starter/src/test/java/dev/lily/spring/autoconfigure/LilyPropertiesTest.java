@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import dev.lily.engine.EngineOptions;
 import dev.lily.engine.backend.BackendOptions;
+import dev.lily.engine.backend.KeyValueType;
 import dev.lily.engine.sampling.SamplingOptions;
 import dev.lily.spring.ai.LilyChatOptions;
 import java.io.IOException;
@@ -55,6 +56,7 @@ class LilyPropertiesTest {
             bind(
                 "lily.model=/models/m",
                 "lily.backend=cpu",
+                "lily.kv-cache=int8",
                 "lily.context-length=4096",
                 "lily.max-sessions=3",
                 "lily.queue-limit=0",
@@ -76,6 +78,7 @@ class LilyPropertiesTest {
         .isEqualTo(
             EngineOptions.builder(Path.of("/models/m"))
                 .backend("cpu")
+                .kvCache(KeyValueType.INT8)
                 .contextLength(4096)
                 .maxSessions(3)
                 .queueLimit(0)
@@ -143,6 +146,7 @@ class LilyPropertiesTest {
     "lily.stall-timeout, 0s, it must be positive",
     "lily.shutdown-grace, -1s, it must not be negative",
     "lily.backend, ' ', it must be auto or a back end's name",
+    "lily.kv-cache, int4, 'it must be one of bf16, int8, fp32'",
     "lily.cpu.threads, -1, it must be at least 0",
     "lily.cpu.kernels, fast, 'it must be one of auto, vector, scalar'",
     "lily.metal.gpu-time, 0s, it must be positive",
@@ -210,7 +214,7 @@ class LilyPropertiesTest {
             "lily.model", "lily.cpu.kernels", "lily.metal.tensor-operations", "lily.chat.min-p");
     assertThat(names).allSatisfy(name -> assertThat(descriptions.get(name)).as(name).isNotBlank());
     assertThat(metadata.path("hints").findValuesAsString("name"))
-        .contains("spring.ai.model.chat", "lily.backend", "lily.cpu.kernels");
+        .contains("spring.ai.model.chat", "lily.backend", "lily.kv-cache", "lily.cpu.kernels");
   }
 
   private static List<String> propertyNames(String prefix, Class<?> type) {

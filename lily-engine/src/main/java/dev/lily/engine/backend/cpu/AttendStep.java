@@ -54,7 +54,7 @@ final class AttendStep {
     long partial = heads * partialElements(shape.headDim());
     int scores = spanTokens + KeyValuePages.TOKEN_UNIT;
     for (int w = 0; w < workers; w++) {
-      spans[w] = new AttentionSpan(heads, scores);
+      spans[w] = new AttentionSpan(heads, scores, shape.headDim());
       running[w] = Compute.scratch(TILE_ROWS * partial);
       next[w] = Compute.scratch(partial);
     }
@@ -80,7 +80,7 @@ final class AttendStep {
   static long elementsPerWorker(ModelShape shape) {
     long partial = shape.numAttentionHeads() * partialElements(shape.headDim());
     long scores = (long) shape.numAttentionHeads() * (SPAN_TOKENS + KeyValuePages.TOKEN_UNIT);
-    return (TILE_ROWS + 1) * partial + scores;
+    return (TILE_ROWS + 1) * partial + scores + shape.headDim();
   }
 
   private static long numSpans(long positions, int spanTokens) {

@@ -5,6 +5,7 @@ import dev.lily.engine.backend.BackendException;
 import dev.lily.engine.backend.ComputePass;
 import dev.lily.engine.backend.DeviceInfo;
 import dev.lily.engine.backend.DeviceState;
+import dev.lily.engine.backend.KeyValueType;
 import dev.lily.engine.backend.Matrix;
 import dev.lily.engine.backend.MatrixSource;
 import dev.lily.engine.backend.ModelShape;
@@ -18,7 +19,9 @@ import dev.lily.engine.backend.cpu.kernel.CpuTensor;
 import dev.lily.engine.backend.cpu.kernel.WorkerPool;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
+import java.util.EnumSet;
 import java.util.List;
+import java.util.Set;
 
 /**
  * The processor as a device. Weights stay in the checkpoint's mapping, activations are fp32 arrays
@@ -66,6 +69,11 @@ final class CpuBackend implements Backend {
   public Matrix matrix(MatrixSource source) {
     widestMatrix = Math.max(widestMatrix, source.columns());
     return CpuMatrix.of(source);
+  }
+
+  @Override
+  public Set<KeyValueType> keyValueTypes() {
+    return EnumSet.allOf(KeyValueType.class);
   }
 
   @Override

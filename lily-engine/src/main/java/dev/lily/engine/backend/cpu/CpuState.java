@@ -40,7 +40,7 @@ final class CpuState implements DeviceState {
       long pageBytes = KeyValuePages.pageBytes(layout);
       long slotBytes = RecurrentSlots.slotBytes(layout);
       pages =
-          new KeyValuePages(
+          KeyValuePages.of(
               new MemoryBlocks(arena, layout.numPages(), pageBytes, isPoisoned), layout);
       slots =
           new RecurrentSlots(

@@ -51,6 +51,7 @@ abstract class AttentionContract {
               2,
               oracle.keyValueHeads(),
               oracle.headDim(),
+              contract.keyValueType(),
               pageTokens,
               pages,
               0,

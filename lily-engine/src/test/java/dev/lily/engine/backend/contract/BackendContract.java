@@ -1,12 +1,18 @@
 package dev.lily.engine.backend.contract;
 
 import dev.lily.engine.backend.Backend;
+import dev.lily.engine.backend.KeyValueType;
 import org.junit.jupiter.api.Nested;
 
 /** The whole contract. A back end's test extends this and opens the back end. */
 public abstract class BackendContract {
   /** Opens the back end under test; every test opens and closes its own. */
   protected abstract Backend open();
+
+  /** What keys and values are kept as where results are compared with exact ones. */
+  protected KeyValueType keyValueType() {
+    return KeyValueType.BF16;
+  }
 
   /**
    * Rounding of activations, as the distance from 1 to the next value: the default is that of fp32,

@@ -7,6 +7,7 @@ import dev.lily.engine.backend.DeviceInfo;
 import dev.lily.engine.backend.DeviceState;
 import dev.lily.engine.backend.ExpertsOperands;
 import dev.lily.engine.backend.GatedDeltaOperands;
+import dev.lily.engine.backend.KeyValueType;
 import dev.lily.engine.backend.LogitsOperands;
 import dev.lily.engine.backend.Matrix;
 import dev.lily.engine.backend.ModelShape;
@@ -104,6 +105,10 @@ public final class TinyModel implements AutoCloseable {
   }
 
   public TinyModel(Backend backend, Variant variant) {
+    this(backend, variant, KeyValueType.BF16);
+  }
+
+  public TinyModel(Backend backend, Variant variant, KeyValueType keyValueType) {
     this.backend = backend;
     this.variant = variant;
     random = new Values(variant.seed());
@@ -124,6 +129,7 @@ public final class TinyModel implements AutoCloseable {
                 1,
                 2,
                 variant.headDim(),
+                keyValueType,
                 PAGE_TOKENS,
                 NUM_PAGES,
                 2,

@@ -12,6 +12,7 @@ import dev.lily.engine.backend.BackendProvider;
 import dev.lily.engine.backend.ComputePass;
 import dev.lily.engine.backend.DType;
 import dev.lily.engine.backend.DeviceState;
+import dev.lily.engine.backend.KeyValueType;
 import dev.lily.engine.backend.Matrix;
 import dev.lily.engine.backend.MatrixSource;
 import dev.lily.engine.backend.ModelShape;
@@ -26,6 +27,8 @@ import dev.lily.engine.sampling.SamplingParameters;
 import java.lang.foreign.MemorySegment;
 import java.util.ServiceLoader;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 class CpuBackendProviderTest {
   private static final ModelShape SHAPE = new ModelShape(64, 4, 32, 64, 8, 2, 32, 32, 100);
@@ -67,13 +70,25 @@ class CpuBackendProviderTest {
   @Test
   void tellsTheBytesOfAStateBeforeItIsOpened() {
     try (Backend backend = new CpuBackendProvider().open(new BackendOptions(1, "scalar"))) {
-      long onePage = backend.stateBytes(layout(2)) - backend.stateBytes(layout(1));
-      assertThat(onePage).isGreaterThanOrEqualTo(layout(1).pageElements() * Float.BYTES);
       try (DeviceState state = backend.openState(layout(5), SHAPE, LIMITS)) {
         assertThat(state.bytes()).isEqualTo(backend.stateBytes(layout(5)));
       }
       assertThat(backend.workspaceBytes(SHAPE, LIMITS)).isPositive();
       assertThat(backend.tensorBytes(3, 5)).isEqualTo(60);
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"FP32, 12288", "BF16, 6144", "INT8, 3584"})
+  void countsAPageByWhatKeysAndValuesAreKeptAs(KeyValueType type, long bytes) {
+    // 2 heads of 32 dimensions: keys for 32 tokens, values for 16, int8 with 2 x 32 scales.
+    StateLayout one = layout(1).with(type);
+    StateLayout two = layout(2).with(type);
+    try (Backend backend = new CpuBackendProvider().open(new BackendOptions(1, "scalar"));
+        CpuState state = (CpuState) backend.openState(one, SHAPE, LIMITS)) {
+      assertThat(backend.stateBytes(two) - backend.stateBytes(one)).isEqualTo(bytes);
+      state.pages().prepare(0);
+      assertThat(state.bytesTaken()).isEqualTo(bytes);
     }
   }
 

@@ -2,6 +2,7 @@ package dev.lily.engine.backend.cpu;
 
 import dev.lily.engine.backend.Backend;
 import dev.lily.engine.backend.BackendOptions;
+import dev.lily.engine.backend.KeyValueType;
 import dev.lily.engine.backend.contract.BackendContract;
 import org.junit.jupiter.api.condition.EnabledIf;
 
@@ -12,5 +13,10 @@ class VectorBackendContractTest extends BackendContract {
   @Override
   protected Backend open() {
     return CpuBackendProvider.open(new BackendOptions(2, "vector"), true);
+  }
+
+  @Override
+  protected KeyValueType keyValueType() {
+    return KeyValueType.FP32;
   }
 }

@@ -3,6 +3,7 @@ package dev.lily.engine.model.qwen35moe;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.lily.engine.backend.KeyValueType;
 import dev.lily.engine.model.SequenceState;
 import dev.lily.engine.model.qwen35moe.PassObserver.Activation;
 import java.util.ArrayList;
@@ -31,7 +32,7 @@ class LilyNanoGoldenTest {
     Map<String, float[]> expected = new TreeMap<>(Goldens.tensors("lily-nano/logits.safetensors"));
     JsonNode prompts = Goldens.json("lily-nano/prompts.json").path("prompts");
     double largest = 0;
-    try (ModelHarness nano = ModelHarness.nano(kernels, 2, CHUNK, 1, CHUNK)) {
+    try (ModelHarness nano = ModelHarness.nano(kernels, KeyValueType.FP32, 2, CHUNK, 1, CHUNK)) {
       for (int p = 0; p < prompts.size(); p++) {
         try (SequenceState state = nano.newSequence()) {
           int[] ids = Goldens.ints(prompts.get(p).path("prompt_ids"));
@@ -57,7 +58,7 @@ class LilyNanoGoldenTest {
     int[] ids = Goldens.ints(recorded.path("prompt_ids"));
     Map<String, float[]> actual = new TreeMap<>();
     int layers;
-    try (ModelHarness nano = ModelHarness.nano(kernels, 2, CHUNK, 1, CHUNK);
+    try (ModelHarness nano = ModelHarness.nano(kernels, KeyValueType.FP32, 2, CHUNK, 1, CHUNK);
         SequenceState state = nano.newSequence()) {
       layers = nano.config.numHiddenLayers();
       nano.logits(
@@ -136,7 +137,8 @@ class LilyNanoGoldenTest {
     List<int[]> ids = new ArrayList<>();
     prompts.forEach(prompt -> ids.add(Goldens.ints(prompt.path("prompt_ids"))));
     List<int[]> answers;
-    try (ModelHarness nano = ModelHarness.nano(kernels, 2, CHUNK, ids.size(), ids.size())) {
+    try (ModelHarness nano =
+        ModelHarness.nano(kernels, KeyValueType.FP32, 2, CHUNK, ids.size(), ids.size())) {
       answers = nano.greedy(ids, CHUNK, 64);
     }
     for (int p = 0; p < ids.size(); p++) {
@@ -156,7 +158,7 @@ class LilyNanoGoldenTest {
     JsonNode recorded = Goldens.json("lily-nano/long.json");
     int[] expected = Goldens.ints(recorded.path("greedy_ids"));
     int[] answer;
-    try (ModelHarness nano = ModelHarness.nano(kernels, 2, CHUNK, 1, 1)) {
+    try (ModelHarness nano = ModelHarness.nano(kernels, KeyValueType.FP32, 2, CHUNK, 1, 1)) {
       answer =
           nano.greedy(List.of(Goldens.ints(recorded.path("prompt_ids"))), CHUNK, expected.length)
               .getFirst();
@@ -183,7 +185,7 @@ class LilyNanoGoldenTest {
     JsonNode recorded = Goldens.json("lily-nano/nll.json");
     double sum = 0;
     int positions = 0;
-    try (ModelHarness nano = ModelHarness.nano(kernels, 2, CHUNK, 1, CHUNK)) {
+    try (ModelHarness nano = ModelHarness.nano(kernels, KeyValueType.FP32, 2, CHUNK, 1, CHUNK)) {
       for (JsonNode text : recorded.path("texts")) {
         int[] ids = Goldens.ints(text.path("ids"));
         try (SequenceState state = nano.newSequence()) {

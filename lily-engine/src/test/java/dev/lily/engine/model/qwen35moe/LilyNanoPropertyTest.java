@@ -3,6 +3,7 @@ package dev.lily.engine.model.qwen35moe;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
+import dev.lily.engine.backend.KeyValueType;
 import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.backend.cpu.KernelPaths;
 import dev.lily.engine.model.SequenceState;
@@ -139,10 +140,10 @@ class LilyNanoPropertyTest {
     assumeThat(KernelPaths.available()).as("kernel paths in this JVM").contains("vector");
     float[][] scalar;
     float[][] vector;
-    try (ModelHarness nano = ModelHarness.nano("scalar", 2, 64, 1, 64)) {
+    try (ModelHarness nano = ModelHarness.nano("scalar", KeyValueType.FP32, 2, 64, 1, 64)) {
       scalar = logits(nano, 64);
     }
-    try (ModelHarness nano = ModelHarness.nano("vector", 2, 64, 1, 64)) {
+    try (ModelHarness nano = ModelHarness.nano("vector", KeyValueType.FP32, 2, 64, 1, 64)) {
       vector = logits(nano, 64);
     }
     double largest = 0;

@@ -3,6 +3,7 @@ package dev.lily.engine.model.qwen35moe;
 import dev.lily.engine.backend.Backend;
 import dev.lily.engine.backend.BackendOptions;
 import dev.lily.engine.backend.BackendSelector;
+import dev.lily.engine.backend.KeyValueType;
 import dev.lily.engine.backend.PassLimits;
 import dev.lily.engine.backend.PendingPass;
 import dev.lily.engine.backend.RowPlan;
@@ -28,27 +29,31 @@ public final class ModelHarness implements AutoCloseable {
   private final Backend backend;
   private final RowPlan plan;
 
-  private ModelHarness(Path directory, Backend backend, PassLimits limits, int slots) {
+  private ModelHarness(
+      Path directory, Backend backend, KeyValueType keyValueType, PassLimits limits, int slots) {
     this.backend = backend;
     checkpoint = Checkpoint.open(directory);
     config = Qwen35Config.read(checkpoint.config(), directory.resolve("config.json"));
     int pages = limits.maxSequences() * Math.ceilDiv(limits.maxPositions(), PAGE_TOKENS);
     StateLayout layout =
         Qwen35Moe.layout(
-            config, PAGE_TOKENS, pages, slots, limits.maxSequences(), config.vocabSize());
+                config, PAGE_TOKENS, pages, slots, limits.maxSequences(), config.vocabSize())
+            .with(keyValueType);
     model = Qwen35Moe.open(config, checkpoint, backend, layout, limits);
     plan = new RowPlan(limits);
   }
 
   /** lily-nano on a back end, which is closed with it. */
   public static ModelHarness nano(Backend backend, PassLimits limits) {
-    return new ModelHarness(nano(), backend, limits, 2 * limits.maxSequences());
+    return new ModelHarness(nano(), backend, KeyValueType.BF16, limits, 2 * limits.maxSequences());
   }
 
-  static ModelHarness open(Path directory, String kernels, int threads, PassLimits limits) {
+  /** A checkpoint on the CPU. */
+  static ModelHarness open(
+      Path directory, String kernels, KeyValueType keyValueType, int threads, PassLimits limits) {
     Backend backend =
         BackendSelector.select("cpu").provider().open(new BackendOptions(threads, kernels));
-    return new ModelHarness(directory, backend, limits, 2 * limits.maxSequences());
+    return new ModelHarness(directory, backend, keyValueType, limits, 2 * limits.maxSequences());
   }
 
   static Path nano() {
@@ -59,7 +64,19 @@ public final class ModelHarness implements AutoCloseable {
 
   /** lily-nano with room for {@code sequences} of 2048 tokens. */
   static ModelHarness nano(String kernels, int threads, int maxRows, int sequences, int logitRows) {
-    return open(nano(), kernels, threads, new PassLimits(maxRows, sequences, logitRows, 2048));
+    return nano(kernels, KeyValueType.BF16, threads, maxRows, sequences, logitRows);
+  }
+
+  /** The same with keys and values kept as another type. */
+  static ModelHarness nano(
+      String kernels,
+      KeyValueType keyValueType,
+      int threads,
+      int maxRows,
+      int sequences,
+      int logitRows) {
+    PassLimits limits = new PassLimits(maxRows, sequences, logitRows, 2048);
+    return open(nano(), kernels, keyValueType, threads, limits);
   }
 
   public SequenceState newSequence() {

@@ -3,6 +3,7 @@ package dev.lily.engine.model.qwen35moe;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.lily.engine.backend.KeyValueType;
 import dev.lily.engine.backend.PassLimits;
 import dev.lily.engine.backend.cpu.KernelPaths;
 import dev.lily.engine.model.SequenceState;
@@ -59,7 +60,7 @@ class TinyModelFixtureTest {
     TinyCheckpoint.writeHuggingFace(directory);
     Map<Integer, float[]> layerInputs = new TreeMap<>();
     float[][] logits;
-    try (ModelHarness tiny = ModelHarness.open(directory, kernels, 2, LIMITS);
+    try (ModelHarness tiny = ModelHarness.open(directory, kernels, KeyValueType.FP32, 2, LIMITS);
         SequenceState state = tiny.newSequence()) {
       int[] fed = {0};
       logits =
@@ -147,7 +148,7 @@ class TinyModelFixtureTest {
   }
 
   private float[][] logits(String kernels) {
-    try (ModelHarness tiny = ModelHarness.open(directory, kernels, 2, LIMITS);
+    try (ModelHarness tiny = ModelHarness.open(directory, kernels, KeyValueType.FP32, 2, LIMITS);
         SequenceState state = tiny.newSequence()) {
       return tiny.logits(state, TOKENS, 32);
     }

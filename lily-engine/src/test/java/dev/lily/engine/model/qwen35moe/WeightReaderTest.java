@@ -3,6 +3,7 @@ package dev.lily.engine.model.qwen35moe;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.lily.engine.backend.KeyValueType;
 import dev.lily.engine.backend.PassLimits;
 import dev.lily.engine.checkpoint.CheckpointException;
 import dev.lily.engine.checkpoint.SafetensorsWriter;
@@ -40,7 +41,7 @@ class WeightReaderTest {
   }
 
   private long parameters() {
-    try (ModelHarness tiny = ModelHarness.open(directory, "scalar", 1, LIMITS)) {
+    try (ModelHarness tiny = ModelHarness.open(directory, "scalar", KeyValueType.FP32, 1, LIMITS)) {
       return tiny.model.parameters();
     }
   }

@@ -9,6 +9,7 @@ import dev.lily.engine.backend.PageTable;
 public final class AttentionSpan {
   private final float[] scores;
   private final int maxTokens;
+  private final float[] row;
   private PageTable pages = new PageTable();
   private float[] query = new float[0];
   private int layer;
@@ -24,10 +25,12 @@ public final class AttentionSpan {
    *
    * @param maxHeads most query heads that share a KV head
    * @param maxTokens most positions of a span, a multiple of {@link KeyValuePages#TOKEN_UNIT}
+   * @param headDim elements of a key
    */
-  public AttentionSpan(int maxHeads, int maxTokens) {
+  public AttentionSpan(int maxHeads, int maxTokens, int headDim) {
     scores = new float[maxHeads * maxTokens];
     this.maxTokens = maxTokens;
+    row = new float[headDim];
   }
 
   /** The heads of a layer, and the factor of their scores. */
@@ -62,6 +65,11 @@ public final class AttentionSpan {
 
   public int scoreStride() {
     return maxTokens;
+  }
+
+  /** Scratch {@code [headDim]} for one key or value. */
+  public float[] row() {
+    return row;
   }
 
   public PageTable pages() {

@@ -1,95 +1,113 @@
 package dev.lily.engine.backend.cpu.kernel;
 
+import dev.lily.engine.backend.KeyValueType;
 import dev.lily.engine.backend.StateLayout;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 
 /**
- * The fp32 page pool. For each attention layer and KV head a page holds keys {@code [headDim,
+ * The page pool. For each attention layer and KV head a page holds keys {@code [headDim,
  * tokenStride]}, so that a vector of keys is a run of tokens, then values {@code [pageTokens,
- * headDim]}. The token stride is padded to whole vectors; what lies beyond the tokens written is
- * garbage.
+ * headDim]}, as elements of the page's type; how the elements of a row are ordered and what stands
+ * beside them is the type's own. The token stride is padded to whole vectors; what lies beyond the
+ * tokens written is garbage.
+ *
+ * <p>Different tokens may be written by different threads at the same time.
  */
-public final class KeyValuePages {
+public abstract sealed class KeyValuePages permits Fp32Pages, Bf16Pages, Int8Pages {
   /** Whole vectors of this many tokens may be read from any key row. */
   public static final int TOKEN_UNIT = 32;
+
+  private static final int ALIGNMENT = 64;
 
   private final MemoryBlocks blocks;
   private final int headDim;
   private final int pageTokens;
   private final int tokenStride;
-  private final long keyBytes;
   private final long headBytes;
   private final long layerBytes;
+
+  KeyValuePages(MemoryBlocks blocks, StateLayout layout) {
+    this.blocks = blocks;
+    headDim = layout.headDim();
+    pageTokens = layout.pageTokens();
+    tokenStride = tokenStride(layout);
+    headBytes = headBytes(layout);
+    layerBytes = layout.numKeyValueHeads() * headBytes;
+  }
 
   /**
    * Lays pages out in blocks.
    *
    * @param blocks {@code numPages} of {@code pageBytes(layout)} bytes
    */
-  public KeyValuePages(MemoryBlocks blocks, StateLayout layout) {
-    this.blocks = blocks;
-    headDim = layout.headDim();
-    pageTokens = layout.pageTokens();
-    tokenStride = tokenStride(layout);
-    keyBytes = (long) headDim * tokenStride * Float.BYTES;
-    headBytes = keyBytes + (long) pageTokens * headDim * Float.BYTES;
-    layerBytes = layout.numKeyValueHeads() * headBytes;
+  public static KeyValuePages of(MemoryBlocks blocks, StateLayout layout) {
+    return switch (layout.keyValueType()) {
+      case FP32 -> new Fp32Pages(blocks, layout);
+      case BF16 -> new Bf16Pages(blocks, layout);
+      case INT8 -> new Int8Pages(blocks, layout);
+    };
+  }
+
+  /** Bytes of one page over all layers. */
+  public static long pageBytes(StateLayout layout) {
+    return (long) layout.numAttentionLayers() * layout.numKeyValueHeads() * headBytes(layout);
+  }
+
+  private static long headBytes(StateLayout layout) {
+    long elements = (long) layout.headDim() * (tokenStride(layout) + layout.pageTokens());
+    long bytes =
+        switch (layout.keyValueType()) {
+          case FP32 -> elements * Float.BYTES;
+          case BF16 -> elements * Short.BYTES;
+          case INT8 -> elements + 2L * tokenStride(layout) * Float.BYTES;
+        };
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   }
 
   private static int tokenStride(StateLayout layout) {
     return (layout.pageTokens() + TOKEN_UNIT - 1) / TOKEN_UNIT * TOKEN_UNIT;
   }
 
-  /** Bytes of one page over all layers. */
-  public static long pageBytes(StateLayout layout) {
-    return (long) layout.numAttentionLayers()
-        * layout.numKeyValueHeads()
-        * layout.headDim()
-        * (tokenStride(layout) + layout.pageTokens())
-        * Float.BYTES;
-  }
+  public abstract KeyValueType type();
 
   /** The memory of a page. */
-  public MemorySegment segment(int page) {
+  public final MemorySegment segment(int page) {
     return blocks.get(page);
   }
 
   /** Makes sure that a page has memory, before {@link #put}. Engine thread only. */
-  public void prepare(int page) {
+  public final void prepare(int page) {
     blocks.take(page);
   }
 
   /** Bytes that pages have taken so far. */
-  public long bytesTaken() {
+  public final long bytesTaken() {
     return blocks.bytesTaken();
   }
 
-  public int headDim() {
+  public final int headDim() {
     return headDim;
   }
 
-  public int pageTokens() {
+  public final int pageTokens() {
     return pageTokens;
   }
 
   /** Distance in elements between two dimensions of a key. */
-  public int tokenStride() {
+  public final int tokenStride() {
     return tokenStride;
   }
 
-  /** Byte offset in a page of the keys of one layer and KV head. */
-  public long keys(int layer, int head) {
+  /** Byte offset in a page of what it holds of one layer and KV head: the keys come first. */
+  public final long keys(int layer, int head) {
     return layer * layerBytes + head * headBytes;
   }
 
   /** Byte offset in a page of the values of one layer and KV head. */
-  public long values(int layer, int head) {
-    return keys(layer, head) + keyBytes;
-  }
+  public abstract long values(int layer, int head);
 
   /** Stores the key and the value of one token. */
-  public void put(
+  public abstract void put(
       int page,
       int layer,
       int head,
@@ -97,23 +115,24 @@ public final class KeyValuePages {
       float[] key,
       int keyOffset,
       float[] value,
-      int valueOffset) {
-    MemorySegment segment = blocks.get(page);
-    long at = keys(layer, head) + (long) token * Float.BYTES;
-    for (int d = 0; d < headDim; d++, at += (long) tokenStride * Float.BYTES) {
-      segment.set(ValueLayout.JAVA_FLOAT, at, key[keyOffset + d]);
-    }
-    MemorySegment.copy(
-        value,
-        valueOffset,
-        segment,
-        ValueLayout.JAVA_FLOAT,
-        values(layer, head) + (long) token * headDim * Float.BYTES,
-        headDim);
-  }
+      int valueOffset);
+
+  /**
+   * The key of one token of a page as the pages keep it.
+   *
+   * @param key receives {@code headDim} elements
+   */
+  public abstract void key(int page, int layer, int head, int token, float[] key);
+
+  /**
+   * The value of one token of a page as the pages keep it.
+   *
+   * @param value receives {@code headDim} elements
+   */
+  public abstract void value(int page, int layer, int head, int token, float[] value);
 
   /** Copies a page over all layers. */
-  public void copy(int from, int to) {
+  public final void copy(int from, int to) {
     blocks.copy(from, to);
   }
 }

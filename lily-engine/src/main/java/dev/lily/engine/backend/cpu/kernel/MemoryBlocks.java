@@ -3,7 +3,6 @@ package dev.lily.engine.backend.cpu.kernel;
 import dev.lily.engine.backend.BackendException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 
 /**
@@ -12,6 +11,9 @@ import java.util.Arrays;
  */
 public final class MemoryBlocks {
   private static final long ALIGNMENT = 64;
+
+  /** Every bit set is a NaN in fp32 and in bf16. */
+  private static final byte NAN_BYTE = -1;
 
   private final Arena arena;
   private final long blockBytes;
@@ -62,8 +64,8 @@ public final class MemoryBlocks {
               .formatted(blockBytes >> 10, bytesTaken() >> 20, e.getMessage()),
           e);
     }
-    for (long at = 0; isPoisoned && at < blockBytes; at += Float.BYTES) {
-      segment.set(ValueLayout.JAVA_FLOAT, at, Float.NaN);
+    if (isPoisoned) {
+      segment.fill(NAN_BYTE);
     }
     return segment;
   }

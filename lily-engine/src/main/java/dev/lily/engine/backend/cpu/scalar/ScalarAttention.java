@@ -3,61 +3,69 @@ package dev.lily.engine.backend.cpu.scalar;
 import dev.lily.engine.backend.cpu.kernel.AttentionKernels;
 import dev.lily.engine.backend.cpu.kernel.AttentionSpan;
 import dev.lily.engine.backend.cpu.kernel.KeyValuePages;
-import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 
-/** One query head and one position at a time. */
+/** One position at a time: its key or value is read once for all query heads. */
 final class ScalarAttention implements AttentionKernels {
   @Override
   public void attend(KeyValuePages pages, AttentionSpan span, float[] partial, int offset) {
     int headDim = pages.headDim();
-    int at = offset;
-    for (int h = 0; h < span.numHeads(); h++, at += headDim + PARTIAL_EXTRA) {
-      int scores = h * span.scoreStride();
-      float max = scores(pages, span, h, scores);
+    scores(pages, span);
+    for (int h = 0; h < span.numHeads(); h++) {
+      int at = offset + h * (headDim + PARTIAL_EXTRA);
       Arrays.fill(partial, at, at + headDim, 0);
-      float sum = 0;
-      for (int t = span.from(); t < span.to(); t++) {
-        float p = (float) Math.exp(span.scores()[scores + t - span.from()] - max);
-        sum += p;
-        addValue(pages, span, t, p, partial, at);
-      }
-      partial[at + headDim] = max;
-      partial[at + headDim + 1] = sum;
+      softmax(span, h, partial, at + headDim);
+    }
+    for (int t = span.from(); t < span.to(); t++) {
+      addValue(pages, span, t, partial, offset);
     }
   }
 
-  /** Fills the scores of one head; returns the largest. */
-  private static float scores(KeyValuePages pages, AttentionSpan span, int head, int scores) {
-    int query = span.queryOffset() + head * pages.headDim();
-    long stride = (long) pages.tokenStride() * Float.BYTES;
-    float max = Float.NEGATIVE_INFINITY;
+  private static void scores(KeyValuePages pages, AttentionSpan span) {
+    float[] key = span.row();
     for (int t = span.from(); t < span.to(); t++) {
       int page = span.pages().page(t / pages.pageTokens());
-      long at =
-          pages.keys(span.layer(), span.keyValueHead())
-              + (long) (t % pages.pageTokens()) * Float.BYTES;
-      MemorySegment segment = pages.segment(page);
-      float sum = 0;
-      for (int d = 0; d < pages.headDim(); d++, at += stride) {
-        sum = Math.fma(span.query()[query + d], segment.get(ValueLayout.JAVA_FLOAT, at), sum);
+      pages.key(page, span.layer(), span.keyValueHead(), t % pages.pageTokens(), key);
+      for (int h = 0; h < span.numHeads(); h++) {
+        int query = span.queryOffset() + h * pages.headDim();
+        float sum = 0;
+        for (int d = 0; d < pages.headDim(); d++) {
+          sum = Math.fma(span.query()[query + d], key[d], sum);
+        }
+        span.scores()[h * span.scoreStride() + t - span.from()] = sum * span.scale();
       }
-      float score = sum * span.scale();
-      span.scores()[scores + t - span.from()] = score;
-      max = Math.max(max, score);
     }
-    return max;
+  }
+
+  /** Replaces a head's scores by {@code exp(s - max)}; leaves max and their sum. */
+  private static void softmax(AttentionSpan span, int head, float[] result, int at) {
+    float[] scores = span.scores();
+    int first = head * span.scoreStride();
+    int end = first + span.to() - span.from();
+    float max = Float.NEGATIVE_INFINITY;
+    for (int i = first; i < end; i++) {
+      max = Math.max(max, scores[i]);
+    }
+    float sum = 0;
+    for (int i = first; i < end; i++) {
+      scores[i] = (float) Math.exp(scores[i] - max);
+      sum += scores[i];
+    }
+    result[at] = max;
+    result[at + 1] = sum;
   }
 
   private static void addValue(
-      KeyValuePages pages, AttentionSpan span, int token, float p, float[] sums, int offset) {
-    MemorySegment segment = pages.segment(span.pages().page(token / pages.pageTokens()));
-    long at =
-        pages.values(span.layer(), span.keyValueHead())
-            + (long) (token % pages.pageTokens()) * pages.headDim() * Float.BYTES;
-    for (int d = 0; d < pages.headDim(); d++, at += Float.BYTES) {
-      sums[offset + d] = Math.fma(p, segment.get(ValueLayout.JAVA_FLOAT, at), sums[offset + d]);
+      KeyValuePages pages, AttentionSpan span, int token, float[] sums, int offset) {
+    float[] value = span.row();
+    int page = span.pages().page(token / pages.pageTokens());
+    pages.value(page, span.layer(), span.keyValueHead(), token % pages.pageTokens(), value);
+    for (int h = 0; h < span.numHeads(); h++) {
+      float p = span.scores()[h * span.scoreStride() + token - span.from()];
+      int at = offset + h * (pages.headDim() + PARTIAL_EXTRA);
+      for (int d = 0; d < pages.headDim(); d++) {
+        sums[at + d] = Math.fma(p, value[d], sums[at + d]);
+      }
     }
   }
 

@@ -16,55 +16,65 @@ import jdk.incubator.vector.FloatVector;
  * page.
  */
 final class VectorAttention implements AttentionKernels {
+  private final AttentionLoops fp32 = new Fp32AttentionLoops();
+  private final AttentionLoops bf16 = new Bf16AttentionLoops();
+  private final AttentionLoops int8 = new Int8AttentionLoops();
+
+  private AttentionLoops loops(KeyValuePages pages) {
+    return switch (pages.type()) {
+      case FP32 -> fp32;
+      case BF16 -> bf16;
+      case INT8 -> int8;
+    };
+  }
+
   @Override
   public void attend(KeyValuePages pages, AttentionSpan span, float[] partial, int offset) {
+    AttentionLoops loops = loops(pages);
     int headDim = pages.headDim();
     int size = headDim + PARTIAL_EXTRA;
-    scores(pages, span);
+    scores(loops, pages, span);
     for (int h = 0; h < span.numHeads(); h++) {
       int at = offset + h * size;
       Arrays.fill(partial, at, at + headDim, 0);
       softmax(span, h, partial, at + headDim);
     }
     for (int from = span.from(); from < span.to(); from += pages.pageTokens()) {
-      addValues(pages, span, from, partial, offset);
+      addValues(loops, pages, span, from, partial, offset);
     }
   }
 
   /** Scores of every head; the tokens that pad a page get garbage, which the next page replaces. */
-  private static void scores(KeyValuePages pages, AttentionSpan span) {
+  private static void scores(AttentionLoops loops, KeyValuePages pages, AttentionSpan span) {
     int heads = span.numHeads();
     int headDim = pages.headDim();
     int stride = span.scoreStride();
     for (int from = span.from(); from < span.to(); from += pages.pageTokens()) {
       MemorySegment page = pages.segment(span.pages().page(from / pages.pageTokens()));
-      long keys = pages.keys(span.layer(), span.keyValueHead());
       int at = from - span.from();
       int tokens = Math.min(pages.pageTokens(), span.to() - from);
-      for (int t = 0; t < tokens; t += 2 * LANES) {
-        long key = keys + (long) t * Float.BYTES;
+      for (int t = 0; t < tokens; t = next(t, loops.apart())) {
         for (int h = 0; h < heads; ) {
           int query = span.queryOffset() + h * headDim;
           int score = h * stride + at + t;
           if (heads - h >= 4) {
-            AttentionLoops.scores4(pages, page, key, span, query, score);
+            loops.scores4(pages, page, t, span, query, score);
             h += 4;
           } else {
             int next = heads - h >= 2 ? 1 : 0;
-            AttentionLoops.scores2(
-                pages,
-                page,
-                key,
-                span,
-                query,
-                query + next * headDim,
-                score,
-                score + next * stride);
+            loops.scores2(
+                pages, page, t, span, query, query + next * headDim, score, score + next * stride);
             h += 2;
           }
         }
       }
     }
+  }
+
+  /** The next element that begins a pair of vectors, if the two lie {@code apart}. */
+  private static int next(int i, int apart) {
+    int next = i + LANES;
+    return next % apart == 0 ? next + apart : next;
   }
 
   /** Replaces a head's scores by {@code exp(s - max)}; leaves max and their sum. */
@@ -84,32 +94,38 @@ final class VectorAttention implements AttentionKernels {
   }
 
   private static void addValues(
-      KeyValuePages pages, AttentionSpan span, int from, float[] partial, int offset) {
+      AttentionLoops loops,
+      KeyValuePages pages,
+      AttentionSpan span,
+      int from,
+      float[] partial,
+      int offset) {
     int heads = span.numHeads();
     int headDim = pages.headDim();
+    int stride = span.scoreStride();
     int size = headDim + PARTIAL_EXTRA;
     MemorySegment page = pages.segment(span.pages().page(from / pages.pageTokens()));
-    long values = pages.values(span.layer(), span.keyValueHead());
+    int at = from - span.from();
     int tokens = Math.min(pages.pageTokens(), span.to() - from);
-    int whole = headDim / (2 * LANES) * (2 * LANES);
+    int whole = headDim / (2 * loops.apart()) * (2 * loops.apart());
+    loops.weigh(pages, page, tokens, span, at);
     for (int h = 0; h < heads; ) {
-      int p = h * span.scoreStride() + from - span.from();
+      int p = h * stride + at;
       int sums = offset + h * size;
       boolean four = heads - h >= 4;
       int next = heads - h >= 2 ? 1 : 0;
-      for (int d = 0; d < whole; d += 2 * LANES) {
-        long value = values + (long) d * Float.BYTES;
+      for (int d = 0; d < whole; d = next(d, loops.apart())) {
         if (four) {
-          AttentionLoops.values4(pages, page, value, tokens, span, p, partial, sums + d, size);
+          loops.values4(pages, page, d, tokens, span, p, partial, sums + d, size);
         } else {
-          AttentionLoops.values2(
+          loops.values2(
               pages,
               page,
-              value,
+              d,
               tokens,
               span,
               p,
-              p + next * span.scoreStride(),
+              p + next * stride,
               partial,
               sums + d,
               sums + next * size + d);
@@ -118,9 +134,8 @@ final class VectorAttention implements AttentionKernels {
       h += four ? 4 : 2;
     }
     for (int h = 0; whole < headDim && h < heads; h++) {
-      int p = h * span.scoreStride() + from - span.from();
-      AttentionLoops.valuesTail(
-          pages, page, values, tokens, whole, span, p, partial, offset + h * size);
+      loops.valuesTail(
+          pages, page, whole, tokens, span, h * stride + at, partial, offset + h * size);
     }
   }
 

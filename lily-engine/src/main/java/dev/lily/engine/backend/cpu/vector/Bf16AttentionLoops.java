@@ -1,0 +1,235 @@
+package dev.lily.engine.backend.cpu.vector;
+
+import static dev.lily.engine.backend.cpu.vector.Lanes.FLOATS;
+import static dev.lily.engine.backend.cpu.vector.Lanes.INTS;
+
+import dev.lily.engine.backend.cpu.kernel.AttentionSpan;
+import dev.lily.engine.backend.cpu.kernel.Bf16Pages;
+import dev.lily.engine.backend.cpu.kernel.KeyValuePages;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteOrder;
+import jdk.incubator.vector.FloatVector;
+import jdk.incubator.vector.IntVector;
+import jdk.incubator.vector.VectorOperators;
+
+/** Over pages of bf16. */
+final class Bf16AttentionLoops extends AttentionLoops {
+  private static final ByteOrder ORDER = ByteOrder.LITTLE_ENDIAN;
+  private static final int APART = Bf16Pages.HALF;
+
+  /** The half of a word that is a bf16 widened to fp32 as it stands; the other one is shifted. */
+  private static final int HIGH = 0xFFFF0000;
+
+  private static final int SHIFT = 16;
+
+  @Override
+  int apart() {
+    return Bf16Pages.HALF;
+  }
+
+  /** Byte offset in a row of the word whose low half is an element of the first half of a run. */
+  private static long words(int element) {
+    int inRun = element % Bf16Pages.RUN;
+    return (long) (element - inRun) * Short.BYTES + (long) inRun * Integer.BYTES;
+  }
+
+  @Override
+  void scores4(
+      KeyValuePages pages,
+      MemorySegment page,
+      int token,
+      AttentionSpan span,
+      int query,
+      int score) {
+    long key = pages.keys(span.layer(), span.keyValueHead()) + words(token);
+    float[] q = span.query();
+    int headDim = pages.headDim();
+    long stride = (long) pages.tokenStride() * Short.BYTES;
+    FloatVector a0 = FloatVector.zero(FLOATS);
+    FloatVector a1 = a0;
+    FloatVector b0 = a0;
+    FloatVector b1 = a0;
+    FloatVector c0 = a0;
+    FloatVector c1 = a0;
+    FloatVector d0 = a0;
+    FloatVector d1 = a0;
+    for (int d = 0; d < headDim; d++) {
+      long at = key + d * stride;
+      IntVector words = IntVector.fromMemorySegment(INTS, page, at, ORDER);
+      FloatVector k0 = words.lanewise(VectorOperators.LSHL, SHIFT).reinterpretAsFloats();
+      FloatVector k1 = words.and(HIGH).reinterpretAsFloats();
+      FloatVector x = FloatVector.broadcast(FLOATS, q[query + d]);
+      a0 = k0.fma(x, a0);
+      a1 = k1.fma(x, a1);
+      x = FloatVector.broadcast(FLOATS, q[query + headDim + d]);
+      b0 = k0.fma(x, b0);
+      b1 = k1.fma(x, b1);
+      x = FloatVector.broadcast(FLOATS, q[query + 2 * headDim + d]);
+      c0 = k0.fma(x, c0);
+      c1 = k1.fma(x, c1);
+      x = FloatVector.broadcast(FLOATS, q[query + 3 * headDim + d]);
+      d0 = k0.fma(x, d0);
+      d1 = k1.fma(x, d1);
+    }
+    float scale = span.scale();
+    float[] scores = span.scores();
+    int next = span.scoreStride();
+    a0.mul(scale).intoArray(scores, score);
+    a1.mul(scale).intoArray(scores, score + APART);
+    b0.mul(scale).intoArray(scores, score + next);
+    b1.mul(scale).intoArray(scores, score + next + APART);
+    c0.mul(scale).intoArray(scores, score + 2 * next);
+    c1.mul(scale).intoArray(scores, score + 2 * next + APART);
+    d0.mul(scale).intoArray(scores, score + 3 * next);
+    d1.mul(scale).intoArray(scores, score + 3 * next + APART);
+  }
+
+  @Override
+  void scores2(
+      KeyValuePages pages,
+      MemorySegment page,
+      int token,
+      AttentionSpan span,
+      int query0,
+      int query1,
+      int score0,
+      int score1) {
+    long key = pages.keys(span.layer(), span.keyValueHead()) + words(token);
+    float[] q = span.query();
+    int headDim = pages.headDim();
+    long stride = (long) pages.tokenStride() * Short.BYTES;
+    FloatVector a0 = FloatVector.zero(FLOATS);
+    FloatVector a1 = a0;
+    FloatVector b0 = a0;
+    FloatVector b1 = a0;
+    for (int d = 0; d < headDim; d++) {
+      long at = key + d * stride;
+      IntVector words = IntVector.fromMemorySegment(INTS, page, at, ORDER);
+      FloatVector k0 = words.lanewise(VectorOperators.LSHL, SHIFT).reinterpretAsFloats();
+      FloatVector k1 = words.and(HIGH).reinterpretAsFloats();
+      FloatVector x = FloatVector.broadcast(FLOATS, q[query0 + d]);
+      a0 = k0.fma(x, a0);
+      a1 = k1.fma(x, a1);
+      x = FloatVector.broadcast(FLOATS, q[query1 + d]);
+      b0 = k0.fma(x, b0);
+      b1 = k1.fma(x, b1);
+    }
+    float scale = span.scale();
+    float[] scores = span.scores();
+    a0.mul(scale).intoArray(scores, score0);
+    a1.mul(scale).intoArray(scores, score0 + APART);
+    b0.mul(scale).intoArray(scores, score1);
+    b1.mul(scale).intoArray(scores, score1 + APART);
+  }
+
+  @Override
+  void values4(
+      KeyValuePages pages,
+      MemorySegment page,
+      int first,
+      int tokens,
+      AttentionSpan span,
+      int p,
+      float[] sums,
+      int sum,
+      int size) {
+    long value = pages.values(span.layer(), span.keyValueHead()) + words(first);
+    float[] scores = span.scores();
+    int next = span.scoreStride();
+    long stride = (long) pages.headDim() * Short.BYTES;
+    FloatVector a0 = FloatVector.fromArray(FLOATS, sums, sum);
+    FloatVector a1 = FloatVector.fromArray(FLOATS, sums, sum + APART);
+    FloatVector b0 = FloatVector.fromArray(FLOATS, sums, sum + size);
+    FloatVector b1 = FloatVector.fromArray(FLOATS, sums, sum + size + APART);
+    FloatVector c0 = FloatVector.fromArray(FLOATS, sums, sum + 2 * size);
+    FloatVector c1 = FloatVector.fromArray(FLOATS, sums, sum + 2 * size + APART);
+    FloatVector d0 = FloatVector.fromArray(FLOATS, sums, sum + 3 * size);
+    FloatVector d1 = FloatVector.fromArray(FLOATS, sums, sum + 3 * size + APART);
+    for (int t = 0; t < tokens; t++) {
+      long at = value + t * stride;
+      IntVector words = IntVector.fromMemorySegment(INTS, page, at, ORDER);
+      FloatVector v0 = words.lanewise(VectorOperators.LSHL, SHIFT).reinterpretAsFloats();
+      FloatVector v1 = words.and(HIGH).reinterpretAsFloats();
+      FloatVector x = FloatVector.broadcast(FLOATS, scores[p + t]);
+      a0 = v0.fma(x, a0);
+      a1 = v1.fma(x, a1);
+      x = FloatVector.broadcast(FLOATS, scores[p + next + t]);
+      b0 = v0.fma(x, b0);
+      b1 = v1.fma(x, b1);
+      x = FloatVector.broadcast(FLOATS, scores[p + 2 * next + t]);
+      c0 = v0.fma(x, c0);
+      c1 = v1.fma(x, c1);
+      x = FloatVector.broadcast(FLOATS, scores[p + 3 * next + t]);
+      d0 = v0.fma(x, d0);
+      d1 = v1.fma(x, d1);
+    }
+    a0.intoArray(sums, sum);
+    a1.intoArray(sums, sum + APART);
+    b0.intoArray(sums, sum + size);
+    b1.intoArray(sums, sum + size + APART);
+    c0.intoArray(sums, sum + 2 * size);
+    c1.intoArray(sums, sum + 2 * size + APART);
+    d0.intoArray(sums, sum + 3 * size);
+    d1.intoArray(sums, sum + 3 * size + APART);
+  }
+
+  @Override
+  void values2(
+      KeyValuePages pages,
+      MemorySegment page,
+      int first,
+      int tokens,
+      AttentionSpan span,
+      int p0,
+      int p1,
+      float[] sums,
+      int sum0,
+      int sum1) {
+    long value = pages.values(span.layer(), span.keyValueHead()) + words(first);
+    float[] scores = span.scores();
+    long stride = (long) pages.headDim() * Short.BYTES;
+    FloatVector a0 = FloatVector.fromArray(FLOATS, sums, sum0);
+    FloatVector a1 = FloatVector.fromArray(FLOATS, sums, sum0 + APART);
+    FloatVector b0 = FloatVector.fromArray(FLOATS, sums, sum1);
+    FloatVector b1 = FloatVector.fromArray(FLOATS, sums, sum1 + APART);
+    for (int t = 0; t < tokens; t++) {
+      long at = value + t * stride;
+      IntVector words = IntVector.fromMemorySegment(INTS, page, at, ORDER);
+      FloatVector v0 = words.lanewise(VectorOperators.LSHL, SHIFT).reinterpretAsFloats();
+      FloatVector v1 = words.and(HIGH).reinterpretAsFloats();
+      FloatVector x = FloatVector.broadcast(FLOATS, scores[p0 + t]);
+      a0 = v0.fma(x, a0);
+      a1 = v1.fma(x, a1);
+      x = FloatVector.broadcast(FLOATS, scores[p1 + t]);
+      b0 = v0.fma(x, b0);
+      b1 = v1.fma(x, b1);
+    }
+    a0.intoArray(sums, sum0);
+    a1.intoArray(sums, sum0 + APART);
+    b0.intoArray(sums, sum1);
+    b1.intoArray(sums, sum1 + APART);
+  }
+
+  @Override
+  void valuesTail(
+      KeyValuePages pages,
+      MemorySegment page,
+      int first,
+      int tokens,
+      AttentionSpan span,
+      int p,
+      float[] sums,
+      int sum) {
+    long values = pages.values(span.layer(), span.keyValueHead());
+    int headDim = pages.headDim();
+    for (int d = first; d < headDim; d++) {
+      float total = sums[sum + d];
+      for (int t = 0; t < tokens; t++) {
+        long at = values + ((long) t * headDim + d) * Short.BYTES;
+        float value = Bf16Pages.widen(page.get(Bf16Pages.ELEMENT, at));
+        total = Math.fma(span.scores()[p + t], value, total);
+      }
+      sums[sum + d] = total;
+    }
+  }
+}
