@@ -4,7 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.lily.engine.backend.AttentionOperands;
+import dev.lily.engine.backend.Backend;
 import dev.lily.engine.backend.BackendException;
+import dev.lily.engine.backend.KeyValueType;
 import dev.lily.engine.backend.ModelShape;
 import dev.lily.engine.backend.PageTable;
 import dev.lily.engine.backend.RowPlan;
@@ -12,6 +14,8 @@ import dev.lily.engine.backend.StateLayout;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -34,10 +38,12 @@ abstract class AttentionContract {
     private final float[] queryAndGate;
     private final float[] key;
     private final float[] value;
+    private final KeyValueType type;
     private final int pageTokens;
 
-    Layer(Oracle.Attention oracle, int pageTokens, int numRows, double inputs) {
+    Layer(Oracle.Attention oracle, KeyValueType type, int pageTokens, int numRows, double inputs) {
       this.oracle = oracle;
+      this.type = type;
       this.pageTokens = pageTokens;
       Values random = new Values(oracle.headDim() * 1000L + numRows);
       int queries = oracle.heads() * oracle.headDim();
@@ -51,7 +57,7 @@ abstract class AttentionContract {
               2,
               oracle.keyValueHeads(),
               oracle.headDim(),
-              contract.keyValueType(),
+              type,
               pageTokens,
               pages,
               0,
@@ -137,8 +143,24 @@ abstract class AttentionContract {
     }
 
     double[] expected() {
-      int keys = oracle.keyValueHeads() * oracle.headDim();
-      return oracle.run(rows(queryAndGate, 2 * width()), rows(key, keys), rows(value, keys));
+      return oracle.run(
+          rows(queryAndGate, 2 * width()), rows(key, keyWidth()), rows(value, keyWidth()));
+    }
+
+    /**
+     * @param bounds receives how far keeping keys and values as a type may move each result
+     */
+    double[] expected(double[] bounds) {
+      return oracle.run(
+          rows(queryAndGate, 2 * width()),
+          rows(key, keyWidth()),
+          rows(value, keyWidth()),
+          type,
+          bounds);
+    }
+
+    private int keyWidth() {
+      return oracle.keyValueHeads() * oracle.headDim();
     }
 
     @Override
@@ -157,10 +179,12 @@ abstract class AttentionContract {
 
   private Layer layer(
       int heads, int keyValueHeads, int headDim, int rotaryDim, int pageTokens, int numRows) {
-    return layer(heads, keyValueHeads, headDim, rotaryDim, pageTokens, numRows, 2);
+    return layer(
+        contract.keyValueType(), heads, keyValueHeads, headDim, rotaryDim, pageTokens, numRows, 2);
   }
 
   private Layer layer(
+      KeyValueType type,
       int heads,
       int keyValueHeads,
       int headDim,
@@ -179,6 +203,7 @@ abstract class AttentionContract {
             random.uniform(headDim, 0, gains),
             random.uniform(headDim, 0, gains),
             EPS),
+        type,
         pageTokens,
         numRows,
         2);
@@ -214,14 +239,45 @@ abstract class AttentionContract {
 
   @Test
   void survivesScoresThatWouldOverflowTheExponential() {
-    try (Layer layer = layer(2, 1, 32, 8, 16, 60, 30)) {
+    try (Layer layer = layer(contract.keyValueType(), 2, 1, 32, 8, 16, 60, 30)) {
       Close.all(layer.run(layer.pages(0, 60), 0, 60), layer.expected(), 2048 * contract.epsilon());
     }
   }
 
+  /** What the back end can keep keys and values as; a type that it cannot is no test. */
+  private void forEachType(Consumer<KeyValueType> test) {
+    Set<KeyValueType> types;
+    try (Backend backend = contract.open()) {
+      types = backend.keyValueTypes();
+    }
+    assertThat(types).contains(contract.keyValueType());
+    types.forEach(test);
+  }
+
+  /** Keys and values are off by half a step of their type at most. */
+  @Test
+  void staysWithinTheRoundingOfEveryType() {
+    forEachType(
+        type -> {
+          try (Layer layer = layer(type, 8, 2, 64, 16, 32, 100, 1)) {
+            double[] bounds = new double[100 * layer.width()];
+            double[] expected = layer.expected(bounds);
+            double largest = Arrays.stream(expected).map(Math::abs).max().orElseThrow();
+            for (int i = 0; i < bounds.length; i++) {
+              bounds[i] += 64 * contract.epsilon() * largest;
+            }
+            Close.each(layer.run(layer.pages(0, 100), 0, 100), expected, bounds, 1);
+          }
+        });
+  }
+
   @Test
   void givesTheSameBitsWhereverTheRowsAreCut() {
-    try (Layer layer = layer(4, 2, 32, 8, 16, 50)) {
+    forEachType(this::givesTheSameBitsWhereverTheRowsAreCut);
+  }
+
+  private void givesTheSameBitsWhereverTheRowsAreCut(KeyValueType type) {
+    try (Layer layer = layer(type, 4, 2, 32, 8, 16, 50, 2)) {
       float[] whole = layer.run(layer.pages(0, 50), 0, 50);
       for (int cut = 1; cut < 50; cut++) {
         PageTable pages = layer.pages(1, 50);
@@ -235,7 +291,11 @@ abstract class AttentionContract {
 
   @Test
   void givesADecodedRowOfALongContextTheBitsOfThePrefilledOne() {
-    try (Layer layer = layer(4, 2, 16, 8, 16, 1300)) {
+    forEachType(this::givesADecodedRowOfALongContextTheBitsOfThePrefilledOne);
+  }
+
+  private void givesADecodedRowOfALongContextTheBitsOfThePrefilledOne(KeyValueType type) {
+    try (Layer layer = layer(type, 4, 2, 16, 8, 16, 1300, 2)) {
       float[] whole = layer.run(layer.pages(0, 1300), 0, 1300);
       PageTable pages = layer.pages(1, 1300);
       layer.run(pages, 0, 1250);
@@ -249,7 +309,11 @@ abstract class AttentionContract {
 
   @Test
   void keepsTheSequencesOfAPlanApart() {
-    try (Layer layer = layer(4, 2, 32, 8, 16, 60)) {
+    forEachType(this::keepsTheSequencesOfAPlanApart);
+  }
+
+  private void keepsTheSequencesOfAPlanApart(KeyValueType type) {
+    try (Layer layer = layer(type, 4, 2, 32, 8, 16, 60, 2)) {
       float[] alone = layer.run(layer.pages(0, 60), 0, 60);
       PageTable first = layer.pages(1, 60);
       PageTable second = layer.pages(2, 60);
@@ -279,7 +343,11 @@ abstract class AttentionContract {
 
   @Test
   void continuesFromACopiedPage() {
-    try (Layer layer = layer(4, 2, 32, 8, 16, 40)) {
+    forEachType(this::continuesFromACopiedPage);
+  }
+
+  private void continuesFromACopiedPage(KeyValueType type) {
+    try (Layer layer = layer(type, 4, 2, 32, 8, 16, 40, 2)) {
       PageTable pages = layer.pages(0, 40);
       layer.run(pages, 0, 21);
       PageTable fork = new PageTable();

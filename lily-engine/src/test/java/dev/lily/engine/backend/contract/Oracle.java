@@ -1,5 +1,7 @@
 package dev.lily.engine.backend.contract;
 
+import dev.lily.engine.backend.KeyValueType;
+import java.util.Arrays;
 import java.util.List;
 
 /** The verbs' mathematics in double precision, one row at a time and as plain as it gets. */
@@ -27,7 +29,7 @@ final class Oracle {
   }
 
   private static double[] slice(double[] x, int from, int count) {
-    return java.util.Arrays.copyOfRange(x, from, from + count);
+    return Arrays.copyOfRange(x, from, from + count);
   }
 
   private static double dot(double[] a, double[] b) {
@@ -160,14 +162,32 @@ final class Oracle {
 
     /** Rows of y, one after the other. */
     double[] run(List<double[]> queryAndGate, List<double[]> key, List<double[]> value) {
+      double[] bounds = new double[key.size() * heads * headDim];
+      return run(queryAndGate, key, value, KeyValueType.FP32, bounds);
+    }
+
+    /**
+     * @param bounds {@code [rows, heads, headDim]}, set to how far a result may move if no element
+     *     of a key or value is off by more than half a step of the type. A score then moves by at
+     *     most {@code e}, a weight by a factor of at most {@code exp(2 max e)}.
+     */
+    double[] run(
+        List<double[]> queryAndGate,
+        List<double[]> key,
+        List<double[]> value,
+        KeyValueType type,
+        double[] bounds) {
       double[] y = new double[key.size() * heads * headDim];
       double[][] keys = new double[key.size() * keyValueHeads][];
+      double[][] values = new double[key.size() * keyValueHeads][];
       for (int t = 0; t < key.size(); t++) {
         for (int m = 0; m < keyValueHeads; m++) {
           keys[t * keyValueHeads + m] =
               rotate(rmsNorm(slice(key.get(t), m * headDim, headDim), keyGain, eps), t);
+          values[t * keyValueHeads + m] = slice(value.get(t), m * headDim, headDim);
         }
       }
+      double scale = 1 / Math.sqrt(headDim);
       for (int t = 0; t < key.size(); t++) {
         for (int n = 0; n < heads; n++) {
           double[] q = slice(queryAndGate.get(t), 2 * n * headDim, headDim);
@@ -176,25 +196,50 @@ final class Oracle {
           int m = n / (heads / keyValueHeads);
           double[] p = new double[t + 1];
           double max = Double.NEGATIVE_INFINITY;
+          double error = 0;
           for (int u = 0; u <= t; u++) {
-            p[u] = dot(q, keys[u * keyValueHeads + m]) / Math.sqrt(headDim);
+            double[] k = keys[u * keyValueHeads + m];
+            p[u] = dot(q, k) * scale;
             max = Math.max(max, p[u]);
+            error = Math.max(error, dot(magnitudes(q), halfSteps(type, k)) * scale);
           }
           double sum = 0;
           for (int u = 0; u <= t; u++) {
             p[u] = Math.exp(p[u] - max);
             sum += p[u];
           }
-          for (int d = 0; d < headDim; d++) {
-            double o = 0;
-            for (int u = 0; u <= t; u++) {
-              o += p[u] / sum * value.get(u)[m * headDim + d];
+          double factor = Math.exp(2 * error);
+          for (int u = 0; u <= t; u++) {
+            double[] v = values[u * keyValueHeads + m];
+            double[] half = halfSteps(type, v);
+            for (int d = 0; d < headDim; d++) {
+              int at = (t * heads + n) * headDim + d;
+              double weight = p[u] / sum * sigmoid(gate[d]);
+              y[at] += weight * v[d];
+              bounds[at] += weight * (factor * half[d] + (factor - 1) * Math.abs(v[d]));
             }
-            y[(t * heads + n) * headDim + d] = o * sigmoid(gate[d]);
           }
         }
       }
       return y;
+    }
+
+    private static double[] magnitudes(double[] x) {
+      return Arrays.stream(x).map(Math::abs).toArray();
+    }
+
+    /** How far each element of a row may be rounded. */
+    private static double[] halfSteps(KeyValueType type, double[] row) {
+      double largest = Arrays.stream(magnitudes(row)).max().orElseThrow();
+      return Arrays.stream(row)
+          .map(
+              x ->
+                  switch (type) {
+                    case FP32 -> 0;
+                    case BF16 -> Math.abs(x) * 0x1p-8;
+                    case INT8 -> largest / 127 / 2;
+                  })
+          .toArray();
     }
 
     private double[] rotate(double[] x, int position) {

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.sun.management.ThreadMXBean;
 import dev.lily.engine.backend.BackendOptions;
+import dev.lily.engine.backend.KeyValueType;
 import dev.lily.engine.backend.PageTable;
 import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.backend.contract.TinyModel;
@@ -25,14 +26,22 @@ class CpuAllocationTest {
 
   static Stream<Arguments> pathsAndSequences() {
     return KernelPaths.available()
-        .flatMap(path -> Stream.of(Arguments.of(path, 1), Arguments.of(path, 3)));
+        .flatMap(
+            path ->
+                Stream.of(KeyValueType.values())
+                    .flatMap(
+                        type ->
+                            Stream.of(Arguments.of(path, type, 1), Arguments.of(path, type, 3))));
   }
 
   @ParameterizedTest
   @MethodSource("pathsAndSequences")
-  void allocatesNothingInSteadyState(String kernels, int sequences) {
+  void allocatesNothingInSteadyState(String kernels, KeyValueType type, int sequences) {
     try (TinyModel model =
-        new TinyModel(new CpuBackendProvider().open(new BackendOptions(2, kernels)))) {
+        new TinyModel(
+            new CpuBackendProvider().open(new BackendOptions(2, kernels)),
+            TinyModel.Variant.of(1),
+            type)) {
       PageTable[] pages = new PageTable[sequences];
       RowPlan plan = new RowPlan(TinyModel.LIMITS);
       for (int s = 0; s < sequences; s++) {

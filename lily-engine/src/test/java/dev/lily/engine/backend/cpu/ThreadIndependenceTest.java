@@ -3,29 +3,40 @@ package dev.lily.engine.backend.cpu;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.lily.engine.backend.BackendOptions;
+import dev.lily.engine.backend.KeyValueType;
 import dev.lily.engine.backend.PageTable;
 import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.backend.contract.TinyModel;
 import java.util.Arrays;
+import java.util.stream.Stream;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Any number of threads gives the same bits. */
 class ThreadIndependenceTest {
+  static Stream<Arguments> pathsAndTypes() {
+    return KernelPaths.available()
+        .flatMap(path -> Stream.of(KeyValueType.values()).map(type -> Arguments.of(path, type)));
+  }
+
   @ParameterizedTest
-  @MethodSource("dev.lily.engine.backend.cpu.KernelPaths#available")
-  void givesTheSameBitsOnAnyNumberOfThreads(String kernels) {
-    float[] one = logits(kernels, 1);
+  @MethodSource("pathsAndTypes")
+  void givesTheSameBitsOnAnyNumberOfThreads(String kernels, KeyValueType type) {
+    float[] one = logits(kernels, type, 1);
     for (int threads : new int[] {2, 3, 7}) {
-      assertThat(logits(kernels, threads)).containsExactly(one);
+      assertThat(logits(kernels, type, threads)).containsExactly(one);
     }
   }
 
   /** Logits of a prefill of two sequences and a few decoded rows. */
-  private static float[] logits(String kernels, int threads) {
+  private static float[] logits(String kernels, KeyValueType type, int threads) {
     int vocabulary = TinyModel.VOCABULARY;
     try (TinyModel model =
-        new TinyModel(new CpuBackendProvider().open(new BackendOptions(threads, kernels)))) {
+        new TinyModel(
+            new CpuBackendProvider().open(new BackendOptions(threads, kernels)),
+            TinyModel.Variant.of(2025),
+            type)) {
       int[] tokens = new int[40];
       Arrays.setAll(tokens, i -> i * 37 % vocabulary);
       PageTable[] pages = {new PageTable(), new PageTable()};
