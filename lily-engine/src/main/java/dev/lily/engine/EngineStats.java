@@ -16,7 +16,8 @@ package dev.lily.engine;
  * @param steps passes submitted
  * @param kvPagesUsed pages that sessions use now
  * @param kvPages pages in the pool
- * @param cache the prefix cache
+ * @param cache the prefix cache in memory
+ * @param disk the prefix cache on disk
  * @param lastFailure message of the last failure, or empty
  * @param alive whether the engine thread serves requests
  */
@@ -35,6 +36,7 @@ public record EngineStats(
     int kvPagesUsed,
     int kvPages,
     Cache cache,
+    Disk disk,
     String lastFailure,
     boolean alive) {
 
@@ -50,4 +52,27 @@ public record EngineStats(
    */
   public record Cache(
       long hits, long misses, long evictions, int snapshots, long bytes, long maxBytes) {}
+
+  /**
+   * The prefix cache on disk; all zero where there is none.
+   *
+   * @param entries files, those of other models included
+   * @param bytes what they take
+   * @param hits prompts that began with something read from disk
+   * @param writes entries written
+   * @param dropped snapshots that left memory before they could be written
+   * @param failures entries that could not be written, and files that were damaged or foreign
+   * @param problem why it is off or does not write at the moment, or empty
+   */
+  public record Disk(
+      int entries,
+      long bytes,
+      long hits,
+      long writes,
+      long dropped,
+      long failures,
+      String problem) {
+    /** What stands for a disk that is not used. */
+    public static final Disk NONE = new Disk(0, 0, 0, 0, 0, 0, "");
+  }
 }

@@ -1,8 +1,11 @@
 package dev.lily.engine;
 
 import dev.lily.engine.backend.StateLayout;
+import dev.lily.engine.checkpoint.CheckpointIdentity;
 import dev.lily.engine.generation.AnswerConstraints;
 import dev.lily.engine.generation.Counters;
+import dev.lily.engine.generation.DiskCacheOptions;
+import dev.lily.engine.generation.DiskCounters;
 import dev.lily.engine.generation.EncodedPrompt;
 import dev.lily.engine.generation.GenerationHandle;
 import dev.lily.engine.generation.GenerationInterruptedException;
@@ -16,9 +19,11 @@ import dev.lily.engine.generation.SamplingDefaults;
 import dev.lily.engine.generation.Scheduler;
 import dev.lily.engine.generation.SchedulerOptions;
 import dev.lily.engine.tokenizer.Tokenizer;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.locks.ReentrantLock;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -76,7 +81,16 @@ public final class LilyEngine implements AutoCloseable {
             plan.snapshotBytes() / snapshots,
             plan.kvBytesPerToken() * layout.pageTokens(),
             options.snapshotInterval(),
-            options.pinSystemPrompt());
+            options.pinSystemPrompt(),
+            disk(options));
+  }
+
+  private static @Nullable DiskCacheOptions disk(EngineOptions options) {
+    Path directory = options.cacheDirectory();
+    return directory == null
+        ? null
+        : new DiskCacheOptions(
+            directory, options.cacheDiskBytes(), CheckpointIdentity.of(options.model()));
   }
 
   /** What the model allows, but no more than one sequence can hold. */
@@ -187,8 +201,20 @@ public final class LilyEngine implements AutoCloseable {
             counters.cacheSnapshots(),
             counters.cacheBytes(),
             loaded.plan().cacheBytes()),
+        disk(counters.disk()),
         counters.lastFailure(),
         scheduler.isAlive());
+  }
+
+  private static EngineStats.Disk disk(DiskCounters disk) {
+    return new EngineStats.Disk(
+        disk.entries(),
+        disk.bytes(),
+        disk.hits(),
+        disk.writes(),
+        disk.dropped(),
+        disk.failures(),
+        disk.problem());
   }
 
   /**

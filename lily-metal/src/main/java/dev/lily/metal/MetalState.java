@@ -17,6 +17,7 @@ import dev.lily.metal.kernel.ExpertsKernels;
 import dev.lily.metal.kernel.MetalKernels;
 import dev.lily.metal.kernel.Recording;
 import dev.lily.metal.kernel.Region;
+import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -232,6 +233,86 @@ final class MetalState implements DeviceState {
     requireIndex("sampling slot", slot, layout.numSamplingSlots());
     drain();
     sampling.mask(slot, allowed);
+  }
+
+  /** The 1 is that of the order of elements in pages and slots. */
+  @Override
+  public String format() {
+    return MetalBackendProvider.ID + " 1 " + layout.format();
+  }
+
+  @Override
+  public long pageBytes() {
+    return AttentionKernels.pageBytes(layout);
+  }
+
+  @Override
+  public long slotBytes() {
+    return slotBytes(deltaRule.states()) + slotBytes(deltaRule.windows());
+  }
+
+  @Override
+  public void readPage(int page, MemorySegment target) {
+    MemorySegment.copy(page(page), 0, target, 0, pageBytes());
+  }
+
+  @Override
+  public void writePage(int page, MemorySegment source) {
+    MemorySegment.copy(source, 0, page(page), 0, pageBytes());
+  }
+
+  private MemorySegment page(int page) {
+    requireIndex("page", page, layout.numPages());
+    makeCopiesOf(PendingCopies.PAGE, page);
+    return attention.pages().buffer().contents().asSlice(page * pageBytes(), pageBytes());
+  }
+
+  @Override
+  public void readSlot(int slot, long offset, MemorySegment target) {
+    requireIndex("recurrent slot", slot, layout.numSlots());
+    makeCopiesOf(PendingCopies.SLOT, slot);
+    for (long at = 0; at < target.byteSize(); ) {
+      MemorySegment part = slot(slot, offset + at);
+      long bytes = Math.min(part.byteSize(), target.byteSize() - at);
+      MemorySegment.copy(part, 0, target, at, bytes);
+      at += bytes;
+    }
+  }
+
+  @Override
+  public void writeSlot(int slot, long offset, MemorySegment source) {
+    requireIndex("recurrent slot", slot, layout.numSlots());
+    makeCopiesOf(PendingCopies.SLOT, slot);
+    for (long at = 0; at < source.byteSize(); ) {
+      MemorySegment part = slot(slot, offset + at);
+      long bytes = Math.min(part.byteSize(), source.byteSize() - at);
+      MemorySegment.copy(source, at, part, 0, bytes);
+      at += bytes;
+    }
+  }
+
+  /**
+   * A slot's bytes from an offset on, as far as they lie together: its states, then its windows.
+   */
+  private MemorySegment slot(int slot, long offset) {
+    long states = slotBytes(deltaRule.states());
+    Region region = offset < states ? deltaRule.states() : deltaRule.windows();
+    long bytes = slotBytes(region);
+    long within = offset < states ? offset : offset - states;
+    return region.buffer().contents().asSlice(slot * bytes + within, bytes - within);
+  }
+
+  /** Makes the copies now if one asked for since the last submit is to or from a page or slot. */
+  private void makeCopiesOf(int kind, int index) {
+    for (MetalPendingPass pending : passes) {
+      if (pending.isRecording()) {
+        pending.commands().await(); // a pass that failed half-way may still be writing
+      }
+    }
+    if (copies.concern(kind, index)) {
+      drain();
+      copies.make(this);
+    }
   }
 
   private static void requireIndex(String what, int index, int count) {

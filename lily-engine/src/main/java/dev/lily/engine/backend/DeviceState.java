@@ -1,6 +1,7 @@
 package dev.lily.engine.backend;
 
 import dev.lily.engine.sampling.SamplingParameters;
+import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -38,6 +39,48 @@ public interface DeviceState extends AutoCloseable {
    *     allows all. Copied.
    */
   void maskTokens(int slot, long @Nullable [] allowed);
+
+  /**
+   * What the bytes of pages and slots mean: only a state of the same format may be given them.
+   * Names the back end, and the sizes and types of everything a page and a slot hold.
+   */
+  String format();
+
+  /** Bytes of one page over all attention layers. */
+  long pageBytes();
+
+  /** Bytes of one slot over all delta layers. */
+  long slotBytes();
+
+  /**
+   * Copies the bytes of a page out at once. No pass in flight may write the page.
+   *
+   * @param target of {@link #pageBytes} bytes
+   */
+  void readPage(int page, MemorySegment target);
+
+  /**
+   * Replaces the bytes of a page at once. No pass in flight may use the page.
+   *
+   * @param source {@link #pageBytes} bytes that {@link #readPage} gave
+   */
+  void writePage(int page, MemorySegment source);
+
+  /**
+   * Copies bytes of a slot out at once. No pass in flight may write the slot.
+   *
+   * @param offset of the first byte in the slot
+   * @param target of at most as many bytes as the slot has from there on
+   */
+  void readSlot(int slot, long offset, MemorySegment target);
+
+  /**
+   * Replaces bytes of a slot at once. No pass in flight may use the slot.
+   *
+   * @param offset of the first byte in the slot
+   * @param source bytes that {@link #readSlot} gave
+   */
+  void writeSlot(int slot, long offset, MemorySegment source);
 
   /** Frees everything. No pass may be in flight. */
   @Override

@@ -90,6 +90,30 @@ public record StateLayout(
         vocabularySize);
   }
 
+  /**
+   * Everything that decides what the bytes of a page and a slot mean, in words: the same for
+   * layouts that differ in nothing but how many there are.
+   */
+  public String format() {
+    return new StateLayout(
+            numAttentionLayers,
+            numKeyValueHeads,
+            headDim,
+            keyValueType,
+            pageTokens,
+            0,
+            numDeltaLayers,
+            convKernel,
+            convDim,
+            numValueHeads,
+            keyDim,
+            valueDim,
+            0,
+            0,
+            vocabularySize)
+        .toString();
+  }
+
   /** Values (keys and values together) that one page holds over all attention layers. */
   public long pageElements() {
     return 2L * numAttentionLayers * pageTokens * numKeyValueHeads * headDim;

@@ -31,6 +31,7 @@ final class Batcher {
   private final Inbox inbox;
   private final Counters counters;
   private final LongSupplier clock;
+  private final Passes passes = new Passes();
   private final PrefixCache cache;
   private final Roster roster;
   private final RowPlan plan;
@@ -58,11 +59,19 @@ final class Batcher {
     plan = new RowPlan(model.limits());
     int places = places(model.limits(), options);
     TokenMasks masks = new TokenMasks(stopTokens, model.layout().vocabularySize());
-    cache = new PrefixCache(model.states(), options.cache(), messageStart, counters);
+    cache =
+        new PrefixCache(
+            model.states(), options.cache(), messageStart, counters, passes, disk(options.cache()));
     roster = new Roster(model.states(), masks, cache, places, options, inbox, counters, clock);
     for (int i = 0; i < Math.min(model.maxPassesInFlight(), MAX_PASSES_IN_FLIGHT); i++) {
       idlePasses.add(new InFlightPass(places));
     }
+  }
+
+  private @Nullable DiskTier disk(PrefixCacheOptions options) {
+    return options.disk() == null || options.bytes() == 0 || model.states().maxSnapshots() == 0
+        ? null
+        : DiskTier.open(options.disk(), device, passes, counters.disk(), clock, inbox::signal);
   }
 
   /** Sessions that can run at the same time: each has room for a row and its logits in a pass. */
@@ -82,6 +91,7 @@ final class Batcher {
     long now = clock.getAsLong();
     long ended = roster.numEnded();
     roster.update(now, inFlight.isEmpty());
+    boolean moved = cache.moveBytes(roster.running().isEmpty());
     boolean submitted = submitPass();
     boolean read = false;
     if (!inFlight.isEmpty() && (idlePasses.isEmpty() || !submitted)) {
@@ -89,8 +99,8 @@ final class Batcher {
       read = true;
     }
     roster.show();
-    boolean changed = submitted || read || roster.numEnded() != ended;
-    return changed ? 0 : roster.untilDue(now);
+    boolean changed = moved || submitted || read || roster.numEnded() != ended;
+    return changed ? 0 : Math.min(roster.untilDue(now), cache.untilDue());
   }
 
   /** Whether the engine was closed and nothing is left to do. */
@@ -102,6 +112,11 @@ final class Batcher {
   void failEverything(Throwable cause) {
     cache.clear();
     roster.failEverything(cause);
+  }
+
+  /** Gives up what outlives the requests. To be called once, when nothing is left to do. */
+  void close() {
+    cache.close();
   }
 
   /** Lets nobody wait any longer, although no last event can be delivered. */
@@ -174,7 +189,7 @@ final class Batcher {
       failAll(pass, e);
       return false;
     }
-    cache.passSubmitted();
+    passes.countSubmitted();
     pass.submitted(results);
     counters.countStep();
     return true;
@@ -185,7 +200,7 @@ final class Batcher {
     try {
       PendingPass results = pass.pending();
       Throwable failure = await(results);
-      cache.passEnded();
+      passes.countEnded();
       for (int i = 0; i < pass.size(); i++) {
         passOver(pass.session(i), failure != null);
       }

@@ -1,7 +1,9 @@
 package dev.lily.engine.generation;
 
+import dev.lily.engine.generation.disk.DiskEntry;
 import dev.lily.engine.model.SequenceState;
 import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -16,6 +18,7 @@ final class CachedPrefix {
   private final Ticket ticket;
   private final int[] prompt;
   private final int[] positions;
+  private @Nullable DiskEntry awaited;
   private int next;
   private int[] tokens;
   private int size;
@@ -31,7 +34,7 @@ final class CachedPrefix {
 
   /** Brings an empty sequence into the prompt; the tokens that need not be read. */
   int restore(SequenceState state) {
-    int cached = cache.restore(state, prompt, ticket);
+    int cached = cache.restore(state, prompt, ticket, awaited);
     skipTo(cached);
     return cached;
   }
@@ -50,9 +53,27 @@ final class CachedPrefix {
     return position <= Math.min(common, prompt.length - 1) && cache.depth(prompt) < position;
   }
 
-  /** Whether to wait before {@link #restore} for a state that is being copied. */
-  boolean isBeingCopied() {
-    return cache.isBeingCopied(prompt);
+  /** Whether to wait before {@link #restore} for a state that is being copied or read from disk. */
+  boolean isComing() {
+    return cache.isBeingCopied(prompt) || isLoading();
+  }
+
+  /** What was read from disk and has left memory again before its use is not read again. */
+  private boolean isLoading() {
+    try {
+      DiskEntry entry = cache.onDisk(prompt);
+      if (entry == null || (entry.equals(awaited) && !cache.isLoading(entry))) {
+        return false;
+      }
+      boolean loading = cache.load(entry, prompt);
+      if (cache.isLoading(entry)) {
+        awaited = entry;
+      }
+      return loading;
+    } catch (Throwable e) {
+      log.warn("Request {}: what is on disk of its prompt could not be read", ticket, e);
+      return false;
+    }
   }
 
   /** How many prompt tokens to submit from a position on, so that the state can be kept. */

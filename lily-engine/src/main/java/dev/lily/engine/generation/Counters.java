@@ -20,6 +20,7 @@ public final class Counters {
   private final AtomicLong cacheHits = new AtomicLong();
   private final AtomicLong cacheMisses = new AtomicLong();
   private final AtomicLong cacheEvictions = new AtomicLong();
+  private final DiskCounters disk = new DiskCounters();
   private volatile int cacheSnapshots;
   private volatile long cacheBytes;
   private volatile int running;
@@ -157,6 +158,11 @@ public final class Counters {
   /** Bytes of the snapshots in the cache and of the KV pages they refer to. */
   public long cacheBytes() {
     return cacheBytes;
+  }
+
+  /** What the disk tier of the cache did. */
+  public DiskCounters disk() {
+    return disk;
   }
 
   /** Tokens generated. */

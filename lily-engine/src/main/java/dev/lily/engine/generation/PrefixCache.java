@@ -1,6 +1,7 @@
 package dev.lily.engine.generation;
 
 import dev.lily.engine.generation.PrefixTree.Node;
+import dev.lily.engine.generation.disk.DiskEntry;
 import dev.lily.engine.model.SequenceState;
 import dev.lily.engine.model.StatePool;
 import java.util.LinkedHashSet;
@@ -11,7 +12,8 @@ import org.slf4j.LoggerFactory;
 /**
  * Snapshots of sequences by their tokens, so that prompts that begin alike are not read again.
  * Within its budget the one used longest ago leaves first, pinned ones after all others; when
- * running sequences need pages, it gives up as many as it takes. Engine thread only.
+ * running sequences need pages, it gives up as many as it takes. What has left memory may still be
+ * {@linkplain DiskTier on disk}. Engine thread only.
  */
 final class PrefixCache {
   private static final Logger log = LoggerFactory.getLogger(PrefixCache.class);
@@ -20,9 +22,11 @@ final class PrefixCache {
    * A snapshot in the tree.
    *
    * @param hash of its tokens
-   * @param pass passes submitted before it was made
+   * @param pass passes submitted before it was made; {@link #LONG_AGO} if it is complete
    */
   private record Entry(SequenceState.Snapshot snapshot, long hash, long pass) {}
+
+  private static final long LONG_AGO = -1;
 
   private static final int[] NOWHERE = {};
 
@@ -34,13 +38,24 @@ final class PrefixCache {
   private final LinkedHashSet<Node<Entry>> leastRecent = new LinkedHashSet<>();
   private final LinkedHashSet<Node<Entry>> pinned = new LinkedHashSet<>();
   private final EvictedPrefixes evicted = new EvictedPrefixes();
-  private long passesSubmitted;
-  private long passesEnded;
+  private final Passes passes;
+  private final @Nullable DiskTier disk;
 
-  PrefixCache(StatePool states, PrefixCacheOptions options, int messageStart, Counters counters) {
+  /**
+   * @param disk {@code null} if there is none
+   */
+  PrefixCache(
+      StatePool states,
+      PrefixCacheOptions options,
+      int messageStart,
+      Counters counters,
+      Passes passes,
+      @Nullable DiskTier disk) {
     this.states = states;
     this.options = options;
     this.counters = counters;
+    this.passes = passes;
+    this.disk = disk;
     positions = new SnapshotPositions(messageStart, options.interval());
     states.onShortage(this::evictOldest);
   }
@@ -57,26 +72,35 @@ final class PrefixCache {
   /**
    * Takes an empty sequence as far into a prompt as is known, but not to its end.
    *
+   * @param awaited what was read from disk for it
    * @return the tokens that need not be read
    */
-  int restore(SequenceState state, int[] prompt, Ticket ticket) {
+  int restore(SequenceState state, int[] prompt, Ticket ticket, @Nullable DiskEntry awaited) {
     if (isOff()) {
       return 0;
     }
     Node<Entry> node = deepest(prompt, true);
     Entry entry = node == null ? null : node.value();
     int cached = entry == null ? 0 : entry.snapshot.position();
+    boolean fromDisk = awaited != null && cached == awaited.position();
     if (log.isDebugEnabled()) {
       log.debug(
-          "Request {}: {} of {} prompt tokens are cached; {}",
+          "Request {}: {} of {} prompt tokens are cached{}; {}",
           ticket,
           cached,
           prompt.length,
+          fromDisk ? ", read from disk" : "",
           why(prompt, cached));
     }
     if (node != null && entry != null) {
       state.restore(entry.snapshot);
       touch(node);
+      if (disk != null) {
+        disk.touch(prompt, cached);
+      }
+    }
+    if (fromDisk) {
+      counters.disk().countHit();
     }
     counters.countCached(cached);
     return cached;
@@ -107,12 +131,93 @@ final class PrefixCache {
     return node != null && node.value() != null && !isUsable(node.value());
   }
 
-  /**
-   * Whether the copy is known to be good: a device makes it at the latest in the pass submitted
-   * next, which has ended well, or is the one that the restored sequence will be in.
-   */
+  /** Whether the copy is known to be good, or will be made in the restored sequence's own pass. */
   private boolean isUsable(Entry entry) {
-    return passesEnded > entry.pass || passesEnded == passesSubmitted;
+    return passes.areOver(entry.pass);
+  }
+
+  /**
+   * What on disk would spare more of a prompt to be read than what is in memory.
+   *
+   * @return {@code null} if nothing does
+   */
+  @Nullable DiskEntry onDisk(int[] prompt) {
+    return disk == null ? null : disk.deepest(prompt, depth(prompt));
+  }
+
+  /** Whether an entry is being read from disk, or waits for another one to be read. */
+  boolean isLoading(DiskEntry entry) {
+    return disk != null && disk.isLoading(entry);
+  }
+
+  /**
+   * Has an entry read from disk into memory, after the one that is being read.
+   *
+   * @return whether there is room for it in memory
+   */
+  boolean load(DiskEntry entry, int[] prompt) {
+    if (disk == null || bytes(entry.position()) > options.bytes()) {
+      return false;
+    }
+    if (disk.isLoading()) {
+      return true;
+    }
+    int pages = states.device().layout().numPages() - states.sequencePages();
+    if (states.pagesFor(entry.position()) > pages) {
+      return false;
+    }
+    SequenceState.Snapshot target;
+    int sharedPages;
+    do {
+      Node<Entry> node = deepest(prompt, true);
+      Entry base = node == null ? null : node.value();
+      int position = base == null ? 0 : Math.min(base.snapshot.position(), entry.position());
+      sharedPages = position / states.pageTokens();
+      target =
+          states.blankSnapshot(entry.position(), base == null ? null : base.snapshot, sharedPages);
+    } while (target == null && evictOldest());
+    if (target == null) {
+      return false;
+    }
+    disk.beginLoad(entry, prompt, target, sharedPages);
+    keepWithinBytes();
+    return true;
+  }
+
+  /**
+   * Moves bytes to the disk and from it.
+   *
+   * @param idle whether no request is served
+   * @return whether there was something to move
+   */
+  boolean moveBytes(boolean idle) {
+    if (disk == null) {
+      return false;
+    }
+    boolean moved = disk.step(idle);
+    SnapshotLoad loaded = disk.takeLoaded();
+    if (loaded != null) {
+      if (at(loaded.tokens(), loaded.target().position()) == null) {
+        put(loaded.tokens(), loaded.target(), LONG_AGO);
+      } else {
+        loaded.target().close(); // a request has read the tokens in the meantime
+      }
+      keepWithinBytes();
+      show();
+    }
+    return moved;
+  }
+
+  /** Nanoseconds until {@link #moveBytes} is to be called though nobody signals. */
+  long untilDue() {
+    return disk == null ? Nanos.FOREVER : disk.untilDue();
+  }
+
+  /** Writes to disk what is not there yet, and ends its use. */
+  void close() {
+    if (disk != null) {
+      disk.close();
+    }
   }
 
   /** Counts a node as used, and those before it where conversations part. */
@@ -164,13 +269,12 @@ final class PrefixCache {
    */
   void keep(SequenceState state, int[] tokens) {
     int position = state.position();
-    long bytes = options.snapshotBytes() + (long) states.pagesFor(position) * options.pageBytes();
-    if (isOff() || position == 0 || bytes > options.bytes()) {
+    if (isOff() || position == 0 || bytes(position) > options.bytes()) {
       return;
     }
-    Node<Entry> known = tree.deepest(tokens, position);
+    Node<Entry> known = at(tokens, position);
     boolean pins = options.pinsFirstMessage() && positions.isFirstMessageEnd(tokens, position);
-    if (known.position() == position && known.value() != null) {
+    if (known != null) {
       touch(known);
       if (pins) {
         pin(known);
@@ -184,22 +288,33 @@ final class PrefixCache {
     if (snapshot == null) {
       return;
     }
-    Node<Entry> node = put(tokens, snapshot);
+    Node<Entry> node = put(tokens, snapshot, passes.submitted());
     if (pins) {
       pin(node);
     }
-    while (bytes() > options.bytes()) {
-      evictOldest();
+    if (disk != null) {
+      disk.made(snapshot, tokens);
     }
+    keepWithinBytes();
     show();
   }
 
-  private Node<Entry> put(int[] tokens, SequenceState.Snapshot snapshot) {
+  private void keepWithinBytes() {
+    while (bytes() > options.bytes() && evictOldest()) {}
+  }
+
+  /** The snapshot of exactly the first {@code position} tokens. */
+  private @Nullable Node<Entry> at(int[] tokens, int position) {
+    Node<Entry> node = tree.deepest(tokens, position);
+    return node.position() == position && node.value() != null ? node : null;
+  }
+
+  private Node<Entry> put(int[] tokens, SequenceState.Snapshot snapshot, long pass) {
     int position = snapshot.position();
     Node<Entry> node = null;
     try {
       long hash = EvictedPrefixes.hash(tokens, position);
-      node = tree.put(tokens, position, new Entry(snapshot, hash, passesSubmitted));
+      node = tree.put(tokens, position, new Entry(snapshot, hash, pass));
       leastRecent.addLast(node);
       return node;
     } catch (Throwable e) {
@@ -215,14 +330,24 @@ final class PrefixCache {
     return leastRecent.size() + pinned.size();
   }
 
+  /** With the one that is being read from disk. */
   private long bytes() {
-    return numSnapshots() * options.snapshotBytes() + states.snapshotPages() * options.pageBytes();
+    return states.snapshots() * options.snapshotBytes()
+        + states.snapshotPages() * options.pageBytes();
   }
 
-  /** Gives up the entry used longest ago; whether there was one. */
+  /** What one snapshot takes that shares nothing. */
+  private long bytes(int position) {
+    return options.snapshotBytes() + (long) states.pagesFor(position) * options.pageBytes();
+  }
+
+  /**
+   * Gives up the entry used longest ago, or if there is none the one that is being read from disk;
+   * whether there was one.
+   */
   private boolean evictOldest() {
     if (numSnapshots() == 0) {
-      return false;
+      return disk != null && disk.abandonLoad();
     }
     drop((leastRecent.isEmpty() ? pinned : leastRecent).removeFirst());
     counters.countEvicted();
@@ -235,6 +360,9 @@ final class PrefixCache {
     tree.remove(node);
     if (entry != null) {
       evicted.add(entry.hash);
+      if (disk != null) {
+        disk.closing(entry.snapshot);
+      }
       entry.snapshot.close();
     }
   }
@@ -246,15 +374,10 @@ final class PrefixCache {
     while (!leastRecent.isEmpty()) {
       drop(leastRecent.removeFirst());
     }
+    if (disk != null) {
+      disk.abandonLoad();
+    }
     show();
-  }
-
-  void passSubmitted() {
-    passesSubmitted++;
-  }
-
-  void passEnded() {
-    passesEnded++;
   }
 
   private void show() {

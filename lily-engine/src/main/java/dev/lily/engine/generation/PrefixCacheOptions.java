@@ -1,5 +1,7 @@
 package dev.lily.engine.generation;
 
+import org.jspecify.annotations.Nullable;
+
 /**
  * How much is kept of what was read, so that prompts that begin alike are not read again.
  *
@@ -9,9 +11,15 @@ package dev.lily.engine.generation;
  * @param pageBytes what a KV page takes
  * @param interval prompt tokens after which a snapshot is made wherever they are; 0 for none
  * @param pinsFirstMessage whether snapshots behind first messages leave after all others
+ * @param disk where snapshots are kept on disk; {@code null} for nowhere
  */
 public record PrefixCacheOptions(
-    long bytes, long snapshotBytes, long pageBytes, int interval, boolean pinsFirstMessage) {
+    long bytes,
+    long snapshotBytes,
+    long pageBytes,
+    int interval,
+    boolean pinsFirstMessage,
+    @Nullable DiskCacheOptions disk) {
   /** No cache. */
   public static final PrefixCacheOptions OFF = new PrefixCacheOptions(0, 0, 0, 0, false);
 
@@ -21,5 +29,11 @@ public record PrefixCacheOptions(
           "bytes %d, snapshotBytes %d, pageBytes %d and interval %d must not be negative"
               .formatted(bytes, snapshotBytes, pageBytes, interval));
     }
+  }
+
+  /** In memory alone. */
+  public PrefixCacheOptions(
+      long bytes, long snapshotBytes, long pageBytes, int interval, boolean pinsFirstMessage) {
+    this(bytes, snapshotBytes, pageBytes, interval, pinsFirstMessage, null);
   }
 }

@@ -226,6 +226,16 @@ public final class Scheduler {
       inbox.close(clock.getAsLong());
       batcher.abandon();
     }
+    endBatcher();
+  }
+
+  /** Ends what outlives requests; the engine thread does so by itself. */
+  void endBatcher() {
+    try {
+      batcher.close();
+    } catch (Throwable e) {
+      log.error("The prefix cache could not be closed", e);
+    }
   }
 
   /** As {@link Batcher#turn}; an error outside any request fails all of them. */

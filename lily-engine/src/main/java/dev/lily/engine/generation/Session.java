@@ -186,7 +186,7 @@ final class Session {
         return true;
       }
     }
-    return prefix().isBeingCopied();
+    return prefix().isComing();
   }
 
   private boolean isReading() {

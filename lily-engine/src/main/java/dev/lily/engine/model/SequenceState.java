@@ -1,6 +1,7 @@
 package dev.lily.engine.model;
 
 import dev.lily.engine.backend.PageTable;
+import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
@@ -160,7 +161,7 @@ public final class SequenceState implements AutoCloseable {
     private final int slot;
     private boolean closed;
 
-    private Snapshot(StatePool pool, int position, int[] pages, int slot) {
+    Snapshot(StatePool pool, int position, int[] pages, int slot) {
       this.pool = pool;
       this.position = position;
       this.pages = pages;
@@ -170,6 +171,30 @@ public final class SequenceState implements AutoCloseable {
     /** Tokens the state has seen. */
     public int position() {
       return position;
+    }
+
+    /** Copies a page's bytes out; {@code index} counts from the first token on. */
+    public void readPage(int index, MemorySegment target) {
+      pool.device().readPage(pages[index], target);
+    }
+
+    /** Fills in a page of a blank snapshot. */
+    public void writePage(int index, MemorySegment source) {
+      pool.device().writePage(pages[index], source);
+    }
+
+    /** Copies bytes of the recurrent slot out. */
+    public void readSlot(long offset, MemorySegment target) {
+      pool.device().readSlot(slot, offset, target);
+    }
+
+    /** Fills in bytes of the recurrent slot of a blank snapshot. */
+    public void writeSlot(long offset, MemorySegment source) {
+      pool.device().writeSlot(slot, offset, source);
+    }
+
+    int page(int index) {
+      return pages[index];
     }
 
     private int[] pages() {

@@ -108,7 +108,8 @@ public final class StatePool {
     return new SequenceState(this, freeSlots.remove(), freeSamplingSlots.remove(), pages);
   }
 
-  int pageTokens() {
+  /** Tokens per page. */
+  public int pageTokens() {
     return layout.pageTokens();
   }
 
@@ -183,6 +184,32 @@ public final class StatePool {
     }
     snapshots++;
     return freeSlots.remove();
+  }
+
+  /**
+   * Takes pages and a slot for a snapshot whose bytes come from elsewhere. They are to be written
+   * once every pass that was submitted before has ended.
+   *
+   * @param position tokens the state will have seen
+   * @param base a snapshot whose first tokens are the same, as far as pages are shared with it
+   * @param sharedPages how many of its pages the new one shares; whole ones only
+   * @return {@code null} if pages or slots are short at the moment
+   */
+  public SequenceState.@Nullable Snapshot blankSnapshot(
+      int position, SequenceState.@Nullable Snapshot base, int sharedPages) {
+    int[] pages = new int[pagesFor(position)];
+    if (freePages.size() < pages.length - sharedPages) {
+      return null;
+    }
+    int slot = takeSnapshotSlot();
+    if (slot < 0) {
+      return null;
+    }
+    for (int i = 0; i < pages.length; i++) {
+      pages[i] = base != null && i < sharedPages ? base.page(i) : freePages.remove();
+      addSnapshot(pages[i]);
+    }
+    return new SequenceState.Snapshot(this, position, pages, slot);
   }
 
   void releaseSnapshotSlot(int slot) {

@@ -329,7 +329,8 @@ class PrefixCacheTest {
   void saysWhyAPromptIsNotFound() {
     ScriptedModel scripted = model(100, 2).build();
     PrefixCacheOptions options = new PrefixCacheOptions(10_000, SNAPSHOT_BYTES, PAGE, 0, false);
-    PrefixCache cache = new PrefixCache(scripted.states(), options, START, new Counters());
+    PrefixCache cache =
+        new PrefixCache(scripted.states(), options, START, new Counters(), new Passes(), null);
     int[] tokens = prompt(message(1, 10), message(2, 10), message(3, 5));
     keep(cache, scripted, tokens, 20);
     assertThat(cache.why(prompt(message(1, 10), message(4, 10)), 0))

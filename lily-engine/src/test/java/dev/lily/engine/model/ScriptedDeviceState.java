@@ -3,6 +3,8 @@ package dev.lily.engine.model;
 import dev.lily.engine.backend.DeviceState;
 import dev.lily.engine.backend.StateLayout;
 import dev.lily.engine.sampling.SamplingParameters;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
@@ -68,6 +70,22 @@ public final class ScriptedDeviceState implements DeviceState {
     }
   }
 
+  /** Breaks the test if a pass in flight uses what is read or written by the host. */
+  interface InFlight {
+    void page(int page, boolean isWritten);
+
+    void slot(Sequence sequence);
+  }
+
+  private InFlight inFlight =
+      new InFlight() {
+        @Override
+        public void page(int page, boolean isWritten) {}
+
+        @Override
+        public void slot(Sequence sequence) {}
+      };
+
   private static final Sequence NOTHING = new Sequence();
 
   private final StateLayout layout;
@@ -118,6 +136,10 @@ public final class ScriptedDeviceState implements DeviceState {
   /** Says who is told of what is put in a slot: from what it was made, and what came of it. */
   void onMade(BiConsumer<Sequence, Sequence> listener) {
     made = listener;
+  }
+
+  void onHostAccess(InFlight check) {
+    inFlight = check;
   }
 
   Sequence sequence(int slot) {
@@ -184,6 +206,70 @@ public final class ScriptedDeviceState implements DeviceState {
   public void copyPage(int from, int to) {
     call("copyPage " + from + " " + to);
     pages[to] = pages[from].clone();
+  }
+
+  @Override
+  public String format() {
+    return "scripted " + layout.format();
+  }
+
+  @Override
+  public long pageBytes() {
+    return (long) layout.pageTokens() * Integer.BYTES;
+  }
+
+  /** A slot's bytes are the number of tokens seen and the tokens. */
+  @Override
+  public long slotBytes() {
+    return (1L + (long) layout.numPages() * layout.pageTokens()) * Integer.BYTES;
+  }
+
+  @Override
+  public void readPage(int page, MemorySegment target) {
+    call("readPage " + page);
+    inFlight.page(page, false);
+    target.copyFrom(MemorySegment.ofArray(pages[page]));
+  }
+
+  @Override
+  public void writePage(int page, MemorySegment source) {
+    call("writePage " + page);
+    inFlight.page(page, true);
+    pages[page] = new int[layout.pageTokens()];
+    MemorySegment.ofArray(pages[page]).copyFrom(source);
+  }
+
+  @Override
+  public void readSlot(int slot, long offset, MemorySegment target) {
+    call("readSlot " + slot);
+    if (sequences[slot].lost || sequences[slot].inFlight > 0) {
+      breach.accept("slot " + slot + " was read lost or with a pass in flight");
+    }
+    MemorySegment.copy(slotWords(slot), offset, target, 0, target.byteSize());
+  }
+
+  @Override
+  public void writeSlot(int slot, long offset, MemorySegment source) {
+    call("writeSlot " + slot);
+    if (sequences[slot].inFlight > 0) {
+      breach.accept("slot " + slot + " was written with a pass in flight");
+    }
+    inFlight.slot(sequences[slot]);
+    MemorySegment words = slotWords(slot);
+    MemorySegment.copy(source, 0, words, offset, source.byteSize());
+    Sequence sequence = new Sequence();
+    int most = layout.numPages() * layout.pageTokens();
+    for (int i = 0; i < Math.min(most, words.get(ValueLayout.JAVA_INT, 0)); i++) {
+      sequence.add(words.getAtIndex(ValueLayout.JAVA_INT, 1 + i));
+    }
+    sequences[slot] = sequence;
+  }
+
+  private MemorySegment slotWords(int slot) {
+    int[] words = new int[Math.toIntExact(slotBytes() / Integer.BYTES)];
+    words[0] = sequences[slot].size;
+    System.arraycopy(sequences[slot].tokens, 0, words, 1, sequences[slot].size);
+    return MemorySegment.ofArray(words);
   }
 
   @Override

@@ -82,6 +82,7 @@ public final class ScriptedModel implements LanguageModel {
   private final Map<Integer, Gate> gates = new HashMap<>();
   private final List<Pass> passesInFlight = new ArrayList<>();
   private final List<ScriptedDeviceState.Sequence> made = new ArrayList<>();
+  private final List<ScriptedDeviceState.Sequence> copied = new ArrayList<>();
   private int begun;
   private int inFlight;
   private volatile boolean closed;
@@ -113,6 +114,7 @@ public final class ScriptedModel implements LanguageModel {
             builder.vocabularySize);
     device = new ScriptedDeviceState(layout, this::breach);
     device.onMade(this::made);
+    device.onHostAccess(new HostAccess());
     states = new StatePool(device);
   }
 
@@ -259,7 +261,9 @@ public final class ScriptedModel implements LanguageModel {
     checkPlan(plan);
     Pass pass = new Pass(step, plan.numLogitRows());
     pass.made.addAll(made);
+    pass.copied.addAll(copied);
     made.clear();
+    copied.clear();
     List<Rows> rows = new ArrayList<>();
     int logit = 0;
     for (int s = 0; s < plan.numSequences(); s++) {
@@ -336,9 +340,13 @@ public final class ScriptedModel implements LanguageModel {
       int pageTokens = device.layout().pageTokens();
       int page = plan.pages(s).page(sequence.size() / pageTokens);
       device.page(page)[sequence.size() % pageTokens] = token;
+      pass.written.add(page);
       sequence.add(token);
     }
     pass.sequences.add(sequence);
+    for (int p = 0; p < plan.pages(s).size(); p++) {
+      pass.used.add(plan.pages(s).page(p));
+    }
     sequence.inFlight++;
     boolean sampled = samplingSlot != RowPlan.NO_SAMPLING;
     if (sampled) {
@@ -361,6 +369,7 @@ public final class ScriptedModel implements LanguageModel {
 
   private void made(ScriptedDeviceState.Sequence source, ScriptedDeviceState.Sequence result) {
     made.add(result);
+    copied.add(source);
     for (Pass pass : passesInFlight) {
       if (pass.sequences.contains(source) || pass.made.contains(source)) {
         pass.made.add(result);
@@ -403,12 +412,35 @@ public final class ScriptedModel implements LanguageModel {
     device.close();
   }
 
+  private final class HostAccess implements ScriptedDeviceState.InFlight {
+    @Override
+    public void page(int page, boolean isWritten) {
+      for (Pass pass : passesInFlight) {
+        if ((isWritten ? pass.used : pass.written).contains(page)) {
+          breach("page " + page + " was read or written with a pass in flight that uses it");
+        }
+      }
+    }
+
+    @Override
+    public void slot(ScriptedDeviceState.Sequence sequence) {
+      for (Pass pass : passesInFlight) {
+        if (pass.copied.contains(sequence) || pass.made.contains(sequence)) {
+          breach("a slot was written with a pass in flight that copies it");
+        }
+      }
+    }
+  }
+
   private final class Pass implements PendingPass {
     private final int step;
     private final int[] tokens;
     private final int[] topLogprobs;
     private final List<ScriptedDeviceState.Sequence> sequences = new ArrayList<>();
     private final List<ScriptedDeviceState.Sequence> made = new ArrayList<>();
+    private final List<ScriptedDeviceState.Sequence> copied = new ArrayList<>();
+    private final Set<Integer> used = new HashSet<>();
+    private final Set<Integer> written = new HashSet<>();
     private boolean awaited;
 
     Pass(int step, int numLogitRows) {

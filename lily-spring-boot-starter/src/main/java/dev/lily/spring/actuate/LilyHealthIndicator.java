@@ -90,6 +90,9 @@ public final class LilyHealthIndicator extends AbstractHealthIndicator {
     if (!now.lastFailure().isEmpty()) {
       health.withDetail("lastFailure", now.lastFailure());
     }
+    if (!now.disk().problem().isEmpty()) {
+      health.withDetail("diskCache", now.disk().problem());
+    }
     Duration idle = sinceProgress(now);
     if (!now.alive()) {
       health.down().withDetail("reason", "The engine serves no requests any more");

@@ -14,7 +14,8 @@ import java.util.function.ToDoubleFunction;
  * Meters from the engine's counters: {@code lily.requests} by {@code outcome}, {@code lily.tokens}
  * by {@code type}, {@code lily.steps}, {@code lily.queue.size}, {@code lily.sessions.active},
  * {@code lily.kv.pages} by {@code state}, and {@code lily.cache.prompts} by {@code result}, {@code
- * lily.cache.evictions}, {@code lily.cache.snapshots} and {@code lily.cache.size} by {@code state}.
+ * lily.cache.evictions}, {@code lily.cache.snapshots} and {@code lily.cache.size} by {@code state},
+ * and {@code lily.cache.disk.*} for what is on disk.
  */
 public final class LilyMeterBinder implements MeterBinder {
 
@@ -45,6 +46,7 @@ public final class LilyMeterBinder implements MeterBinder {
     gauge("lily.queue.size", "Requests waiting", EngineStats::queued).register(registry);
     gauge("lily.sessions.active", "Requests being served", EngineStats::running).register(registry);
     bindCache(registry);
+    bindDisk(registry);
     String pages = "Pages of the KV cache; those in use by sessions and all";
     gauge("lily.kv.pages", pages, EngineStats::kvPagesUsed).tag("state", "used").register(registry);
     gauge("lily.kv.pages", pages, EngineStats::kvPages).tag("state", "total").register(registry);
@@ -68,6 +70,31 @@ public final class LilyMeterBinder implements MeterBinder {
     gauge("lily.cache.size", size, now -> now.cache().maxBytes())
         .tag("state", "total")
         .baseUnit(BaseUnits.BYTES)
+        .register(registry);
+  }
+
+  private void bindDisk(MeterRegistry registry) {
+    gauge("lily.cache.disk.entries", "Entries on disk", now -> now.disk().entries())
+        .register(registry);
+    gauge("lily.cache.disk.size", "Size of the entries' files", now -> now.disk().bytes())
+        .baseUnit(BaseUnits.BYTES)
+        .register(registry);
+    String hits = "Prompts that began with something read from disk";
+    counter(registry, "lily.cache.disk.hits", hits, now -> now.disk().hits());
+    counter(registry, "lily.cache.disk.writes", "Entries written", now -> now.disk().writes());
+    String dropped = "Snapshots that left memory before they could be written";
+    counter(registry, "lily.cache.disk.dropped", dropped, now -> now.disk().dropped());
+    String failures = "Entries that could not be written, and damaged or foreign files";
+    counter(registry, "lily.cache.disk.failures", failures, now -> now.disk().failures());
+  }
+
+  private void counter(
+      MeterRegistry registry,
+      String name,
+      String description,
+      ToDoubleFunction<EngineStats> count) {
+    FunctionCounter.builder(name, stats, supplier -> count.applyAsDouble(supplier.get()))
+        .description(description)
         .register(registry);
   }
 

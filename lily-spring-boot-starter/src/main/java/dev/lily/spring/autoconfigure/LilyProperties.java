@@ -63,11 +63,17 @@ public record LilyProperties(
    * @param snapshotInterval Prompt tokens after which the state is kept wherever they are, beside
    *     the beginnings of messages. 0 for none.
    * @param pin Whether system prompts stay in the cache longer than anything else.
+   * @param dir Directory in which the cache keeps states of prompts on disk, so that they are found
+   *     again after they left memory and after a restart. Holds what users wrote. Off by default. A
+   *     leading ~/ is the home directory.
+   * @param diskBytes Most bytes of the files in it.
    */
   public record Cache(
       @Nullable DataSize bytes,
       @DefaultValue("2048") int snapshotInterval,
-      @DefaultValue("false") boolean pin) {}
+      @DefaultValue("false") boolean pin,
+      @Nullable String dir,
+      @DefaultValue("16GB") DataSize diskBytes) {}
 
   /**
    * The CPU back end.

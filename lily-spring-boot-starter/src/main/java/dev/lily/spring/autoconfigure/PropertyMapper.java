@@ -53,6 +53,8 @@ final class PropertyMapper {
             .snapshotInterval(
                 atLeast("lily.cache.snapshot-interval", properties.cache().snapshotInterval(), 0))
             .pinSystemPrompt(properties.cache().pin())
+            .cacheDirectory(cacheDirectory(properties.cache().dir()))
+            .cacheDiskBytes(cacheDiskBytes(properties.cache().diskBytes()))
             .defaults(sampling(properties.chat()))
             .stallTimeout(positive("lily.stall-timeout", properties.stallTimeout()));
     if (properties.queueTimeout() != null) {
@@ -107,13 +109,31 @@ final class PropertyMapper {
     if (model == null || model.isBlank()) {
       throw new MissingModelException();
     }
+    return path("lily.model", model);
+  }
+
+  private static Path path(String property, String path) {
     try {
-      return model.startsWith("~/")
-          ? Path.of(System.getProperty("user.home"), model.substring(2))
-          : Path.of(model);
+      return path.startsWith("~/")
+          ? Path.of(System.getProperty("user.home"), path.substring(2))
+          : Path.of(path);
     } catch (InvalidPathException e) {
-      throw invalid("lily.model", model, "it is not a path of this system: " + e.getReason());
+      throw invalid(property, path, "it is not a path of this system: " + e.getReason());
     }
+  }
+
+  private static @Nullable Path cacheDirectory(@Nullable String directory) {
+    return directory == null || directory.isBlank() ? null : path("lily.cache.dir", directory);
+  }
+
+  private static long cacheDiskBytes(DataSize bytes) {
+    if (bytes.toBytes() <= 0) {
+      throw invalid(
+          "lily.cache.disk-bytes",
+          bytes,
+          "it must be positive; leave lily.cache.dir out for no disk");
+    }
+    return bytes.toBytes();
   }
 
   private static String backend(String backend) {

@@ -53,6 +53,7 @@ class LilyHealthIndicatorTest {
         3,
         64,
         new EngineStats.Cache(0, 0, 0, 0, 0, 0),
+        EngineStats.Disk.NONE,
         lastFailure,
         alive);
   }

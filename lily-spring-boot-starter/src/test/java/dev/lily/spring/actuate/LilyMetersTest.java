@@ -16,6 +16,9 @@ class LilyMetersTest {
 
   private static final EngineStats.Cache CACHE = new EngineStats.Cache(7, 13, 2, 5, 4096, 8192);
 
+  private static final EngineStats.Disk DISK =
+      new EngineStats.Disk(11, 16384, 3, 17, 4, 1, "The disk is full");
+
   private final MeterRegistry registry = new SimpleMeterRegistry();
 
   private double counter(String name, String tag, String value) {
@@ -25,7 +28,7 @@ class LilyMetersTest {
   @Test
   void readsTheEnginesCountersWhenAsked() {
     EngineStats[] now = {
-      new EngineStats(2, 1, 20, 3, 10, 4, 5, 1000, 300, 700, 900, 6, 64, CACHE, "", true)
+      new EngineStats(2, 1, 20, 3, 10, 4, 5, 1000, 300, 700, 900, 6, 64, CACHE, DISK, "", true)
     };
     Supplier<EngineStats> stats = () -> now[0];
     new LilyMeterBinder(stats).bindTo(registry);
@@ -45,13 +48,20 @@ class LilyMetersTest {
         .isEqualTo(4096);
     assertThat(registry.get("lily.cache.size").tag("state", "total").gauge().value())
         .isEqualTo(8192);
+    assertThat(registry.get("lily.cache.disk.entries").gauge().value()).isEqualTo(11);
+    assertThat(registry.get("lily.cache.disk.size").gauge().value()).isEqualTo(16384);
+    assertThat(registry.get("lily.cache.disk.hits").functionCounter().count()).isEqualTo(3);
+    assertThat(registry.get("lily.cache.disk.writes").functionCounter().count()).isEqualTo(17);
+    assertThat(registry.get("lily.cache.disk.dropped").functionCounter().count()).isEqualTo(4);
+    assertThat(registry.get("lily.cache.disk.failures").functionCounter().count()).isEqualTo(1);
     assertThat(registry.get("lily.steps").functionCounter().count()).isEqualTo(900);
     assertThat(registry.get("lily.queue.size").gauge().value()).isEqualTo(2);
     assertThat(registry.get("lily.sessions.active").gauge().value()).isEqualTo(1);
     assertThat(registry.get("lily.kv.pages").tag("state", "used").gauge().value()).isEqualTo(6);
     assertThat(registry.get("lily.kv.pages").tag("state", "total").gauge().value()).isEqualTo(64);
 
-    now[0] = new EngineStats(0, 0, 21, 3, 11, 4, 5, 1100, 300, 750, 950, 0, 64, CACHE, "", true);
+    now[0] =
+        new EngineStats(0, 0, 21, 3, 11, 4, 5, 1100, 300, 750, 950, 0, 64, CACHE, DISK, "", true);
     assertThat(counter("lily.requests", "outcome", "completed")).isEqualTo(11);
     assertThat(registry.get("lily.kv.pages").tag("state", "used").gauge().value()).isZero();
   }

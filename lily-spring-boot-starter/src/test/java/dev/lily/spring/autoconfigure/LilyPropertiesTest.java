@@ -66,6 +66,8 @@ class LilyPropertiesTest {
                 "lily.cache.bytes=64MB",
                 "lily.cache.snapshot-interval=512",
                 "lily.cache.pin=true",
+                "lily.cache.dir=/var/cache/lily",
+                "lily.cache.disk-bytes=3GB",
                 "lily.stall-timeout=5s",
                 "lily.shutdown-grace=0s",
                 "lily.cpu.threads=4",
@@ -88,6 +90,8 @@ class LilyPropertiesTest {
                 .cacheBytes(64L << 20)
                 .snapshotInterval(512)
                 .pinSystemPrompt(true)
+                .cacheDirectory(Path.of("/var/cache/lily"))
+                .cacheDiskBytes(3L << 30)
                 .stallTimeout(Duration.ofSeconds(5))
                 .backendOptions(new BackendOptions(4, "scalar", Duration.ofMillis(250), "never"))
                 .defaults(SamplingOptions.builder().temperature(0.3).seed(11L).build())
@@ -143,6 +147,7 @@ class LilyPropertiesTest {
     "lily.memory-limit, 0B, it must be positive",
     "lily.cache.bytes, -1B, it must not be negative; 0 turns the cache off",
     "lily.cache.snapshot-interval, -1, it must be at least 0",
+    "lily.cache.disk-bytes, 0B, it must be positive; leave lily.cache.dir out for no disk",
     "lily.stall-timeout, 0s, it must be positive",
     "lily.shutdown-grace, -1s, it must not be negative",
     "lily.backend, ' ', it must be auto or a back end's name",

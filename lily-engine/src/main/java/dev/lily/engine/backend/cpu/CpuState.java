@@ -10,6 +10,7 @@ import dev.lily.engine.backend.cpu.kernel.MemoryBlocks;
 import dev.lily.engine.sampling.SamplerState;
 import dev.lily.engine.sampling.SamplingParameters;
 import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -126,6 +127,44 @@ final class CpuState implements DeviceState {
   @Override
   public void maskTokens(int slot, long @Nullable [] allowed) {
     samplers[slot].mask(allowed);
+  }
+
+  /** The 1 is that of the order of elements in pages and slots. */
+  @Override
+  public String format() {
+    return CpuBackendProvider.ID + " 1 " + layout.format();
+  }
+
+  @Override
+  public long pageBytes() {
+    return KeyValuePages.pageBytes(layout);
+  }
+
+  @Override
+  public long slotBytes() {
+    return RecurrentSlots.slotBytes(layout);
+  }
+
+  @Override
+  public void readPage(int page, MemorySegment target) {
+    MemorySegment.copy(pages.segment(page), 0, target, 0, pageBytes());
+  }
+
+  @Override
+  public void writePage(int page, MemorySegment source) {
+    pages.prepare(page);
+    MemorySegment.copy(source, 0, pages.segment(page), 0, pageBytes());
+  }
+
+  @Override
+  public void readSlot(int slot, long offset, MemorySegment target) {
+    MemorySegment.copy(slots.segment(slot), offset, target, 0, target.byteSize());
+  }
+
+  @Override
+  public void writeSlot(int slot, long offset, MemorySegment source) {
+    slots.prepare(slot);
+    MemorySegment.copy(source, 0, slots.segment(slot), offset, source.byteSize());
   }
 
   /** Closing again does nothing. */

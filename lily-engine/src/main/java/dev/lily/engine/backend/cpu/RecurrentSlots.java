@@ -36,6 +36,11 @@ final class RecurrentSlots {
     return blocks.get(slot);
   }
 
+  /** Makes sure that a slot has memory, before parts of it are written. Engine thread only. */
+  void prepare(int slot) {
+    blocks.take(slot);
+  }
+
   /** Bytes that slots have taken so far. */
   long bytesTaken() {
     return blocks.bytesTaken();

@@ -2,11 +2,14 @@ package dev.lily.engine.backend.contract;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.lily.engine.backend.DeviceState;
 import dev.lily.engine.backend.PageTable;
 import dev.lily.engine.backend.PendingPass;
 import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.sampling.SamplingOptions;
 import dev.lily.engine.sampling.SamplingParameters;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import org.junit.jupiter.api.Test;
 
@@ -170,6 +173,104 @@ abstract class PassContract {
       fork.position = 21;
       model.state().copySlot(9, fork.slot);
       assertThat(run(model, fork, 1, LENGTH - 22))
+          .containsExactly(Arrays.copyOfRange(whole, 21 * V, LENGTH * V));
+    }
+  }
+
+  /** A state of 21 tokens outside of the device: its two pages and its slot. */
+  private record Bytes(MemorySegment firstPage, MemorySegment lastPage, MemorySegment slot) {
+
+    /** Reads the slot in two parts, neither of which ends where a layer or a head does. */
+    static Bytes read(DeviceState state, int firstPage, int lastPage, int slot, Arena arena) {
+      Bytes bytes =
+          new Bytes(
+              arena.allocate(state.pageBytes(), 8),
+              arena.allocate(state.pageBytes(), 8),
+              arena.allocate(state.slotBytes(), 8));
+      state.readPage(firstPage, bytes.firstPage);
+      state.readPage(lastPage, bytes.lastPage);
+      long half = state.slotBytes() * 5 / 9;
+      state.readSlot(slot, 0, bytes.slot.asSlice(0, half));
+      state.readSlot(slot, half, bytes.slot.asSlice(half));
+      return bytes;
+    }
+
+    void write(DeviceState state, int firstPage, int lastPage, int slot) {
+      state.writePage(firstPage, this.firstPage);
+      state.writePage(lastPage, this.lastPage);
+      long part = state.slotBytes() * 7 / 9;
+      state.writeSlot(slot, part, this.slot.asSlice(part));
+      state.writeSlot(slot, 0, this.slot.asSlice(0, part));
+    }
+  }
+
+  @Test
+  void continuesFromBytesThatLeftTheDevice() {
+    try (TinyModel model = new TinyModel(contract.open());
+        Arena arena = Arena.ofConfined()) {
+      float[] whole = run(model, new Sequence(model, 0, tokens(0)), LENGTH);
+      float[] rest = Arrays.copyOfRange(whole, 21 * V, LENGTH * V);
+      float[] different = run(model, new Sequence(model, 2, tokens(1)), LENGTH);
+      Sequence origin = new Sequence(model, 1, tokens(0));
+      run(model, origin, 21);
+      // What is read is the copy, whether or not a device has made it yet.
+      model.state().copySlot(origin.slot, 9);
+      model.state().copyPage(origin.pages.page(1), 5);
+      Bytes bytes = Bytes.read(model.state(), origin.pages.page(0), 5, 9, arena);
+      assertThat(run(model, origin, LENGTH - 21)).containsExactly(rest);
+
+      // Into the place of another sequence, whose slot is asked to be cleared just before.
+      Sequence fork = new Sequence(model, 2, tokens(0));
+      bytes.write(model.state(), fork.pages.page(0), fork.pages.page(1), fork.slot);
+      fork.position = 21;
+      assertThat(run(model, fork, 1, LENGTH - 22)).containsExactly(rest);
+      assertThat(run(model, new Sequence(model, 2, tokens(1)), LENGTH)).containsExactly(different);
+
+      try (TinyModel other = new TinyModel(contract.open())) {
+        assertThat(other.state().format()).isEqualTo(model.state().format());
+        Sequence resumed = new Sequence(other, 7, tokens(0));
+        bytes.write(other.state(), resumed.pages.page(0), resumed.pages.page(1), resumed.slot);
+        resumed.position = 21;
+        Sequence beside = new Sequence(other, 2, tokens(1));
+        assertThat(run(other, beside, LENGTH)).containsExactly(different);
+        assertThat(run(other, resumed, LENGTH - 21)).containsExactly(rest);
+        Bytes again =
+            Bytes.read(
+                other.state(), resumed.pages.page(0), resumed.pages.page(1), resumed.slot, arena);
+        assertThat(again.firstPage.mismatch(bytes.firstPage)).isEqualTo(-1);
+      }
+    }
+  }
+
+  @Test
+  void bytesThatAreReadIntoAPageThatIsAboutToBeCopiedComeAfterTheCopy() {
+    try (TinyModel model = new TinyModel(contract.open());
+        Arena arena = Arena.ofConfined()) {
+      float[] whole = run(model, new Sequence(model, 0, tokens(0)), LENGTH);
+      Sequence origin = new Sequence(model, 1, tokens(0));
+      run(model, origin, 21);
+      Bytes bytes =
+          Bytes.read(model.state(), origin.pages.page(0), origin.pages.page(1), origin.slot, arena);
+      Sequence other = new Sequence(model, 2, tokens(1));
+      run(model, other, 21);
+      Bytes others =
+          Bytes.read(model.state(), other.pages.page(0), other.pages.page(1), other.slot, arena);
+      // A copy to a fork is asked for, then its source is given to somebody else.
+      Sequence fork = new Sequence(model, 6, tokens(0));
+      model.state().copyPage(origin.pages.page(0), fork.pages.page(0));
+      model.state().copyPage(origin.pages.page(1), fork.pages.page(1));
+      model.state().copySlot(origin.slot, fork.slot);
+      others.write(model.state(), origin.pages.page(0), origin.pages.page(1), origin.slot);
+      fork.position = 21;
+      assertThat(run(model, fork, LENGTH - 21))
+          .containsExactly(Arrays.copyOfRange(whole, 21 * V, LENGTH * V));
+      // And a place that a copy was asked for is given to somebody else.
+      model.state().copyPage(other.pages.page(0), fork.pages.page(0));
+      model.state().copyPage(other.pages.page(1), fork.pages.page(1));
+      model.state().copySlot(other.slot, fork.slot);
+      bytes.write(model.state(), fork.pages.page(0), fork.pages.page(1), fork.slot);
+      fork.position = 21;
+      assertThat(run(model, fork, LENGTH - 21))
           .containsExactly(Arrays.copyOfRange(whole, 21 * V, LENGTH * V));
     }
   }
