@@ -1,6 +1,7 @@
 package dev.lily.engine;
 
 import dev.lily.engine.backend.BackendOptions;
+import dev.lily.engine.generation.SpeculationOptions;
 import dev.lily.engine.sampling.SamplingOptions;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -29,6 +30,7 @@ import org.jspecify.annotations.Nullable;
  * @param stallTimeout a session whose consumer takes nothing for this long is ended
  * @param queueTimeout a request that waits for its turn for this long is refused; {@code null} lets
  *     it wait
+ * @param speculation whether tokens are drafted and verified several at a time
  */
 public record EngineOptions(
     Path model,
@@ -44,7 +46,8 @@ public record EngineOptions(
     boolean pinSystemPrompt,
     SamplingOptions defaults,
     Duration stallTimeout,
-    @Nullable Duration queueTimeout) {
+    @Nullable Duration queueTimeout,
+    SpeculationOptions speculation) {
 
   public EngineOptions {
     positive("contextLength", contextLength == null ? 1 : contextLength);
@@ -96,6 +99,7 @@ public record EngineOptions(
     private SamplingOptions defaults = SamplingOptions.NONE;
     private Duration stallTimeout = Duration.ofSeconds(60);
     private @Nullable Duration queueTimeout;
+    private SpeculationOptions speculation = SpeculationOptions.OFF;
 
     private Builder(Path model) {
       this.model = model;
@@ -166,6 +170,11 @@ public record EngineOptions(
       return this;
     }
 
+    public Builder speculation(SpeculationOptions value) {
+      speculation = value;
+      return this;
+    }
+
     public EngineOptions build() {
       return new EngineOptions(
           model,
@@ -181,7 +190,8 @@ public record EngineOptions(
           pinSystemPrompt,
           defaults,
           stallTimeout,
-          queueTimeout);
+          queueTimeout,
+          speculation);
     }
   }
 }

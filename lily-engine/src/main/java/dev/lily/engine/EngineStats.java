@@ -17,6 +17,7 @@ package dev.lily.engine;
  * @param kvPagesUsed pages that sessions use now
  * @param kvPages pages in the pool
  * @param cache the prefix cache
+ * @param speculation tokens that were drafted
  * @param lastFailure message of the last failure, or empty
  * @param alive whether the engine thread serves requests
  */
@@ -35,6 +36,7 @@ public record EngineStats(
     int kvPagesUsed,
     int kvPages,
     Cache cache,
+    Speculation speculation,
     String lastFailure,
     boolean alive) {
 
@@ -50,4 +52,12 @@ public record EngineStats(
    */
   public record Cache(
       long hits, long misses, long evictions, int snapshots, long bytes, long maxBytes) {}
+
+  /**
+   * Speculation.
+   *
+   * @param drafted tokens put into passes before the model had said them
+   * @param accepted those of them that it then said
+   */
+  public record Speculation(long drafted, long accepted) {}
 }

@@ -51,6 +51,7 @@ class LilyHealthIndicatorTest {
         3,
         64,
         new EngineStats.Cache(0, 0, 0, 0, 0, 0),
+        new EngineStats.Speculation(0, 0),
         lastFailure,
         alive);
   }

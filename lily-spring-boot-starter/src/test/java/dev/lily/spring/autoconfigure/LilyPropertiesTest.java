@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import dev.lily.engine.EngineOptions;
 import dev.lily.engine.backend.BackendOptions;
+import dev.lily.engine.generation.SpeculationOptions;
 import dev.lily.engine.sampling.SamplingOptions;
 import dev.lily.spring.ai.LilyChatOptions;
 import java.io.IOException;
@@ -64,6 +65,8 @@ class LilyPropertiesTest {
                 "lily.cache.bytes=64MB",
                 "lily.cache.snapshot-interval=512",
                 "lily.cache.pin=true",
+                "lily.speculation.mode=prompt-lookup",
+                "lily.speculation.draft-tokens=5",
                 "lily.stall-timeout=5s",
                 "lily.shutdown-grace=0s",
                 "lily.cpu.threads=4",
@@ -85,6 +88,7 @@ class LilyPropertiesTest {
                 .cacheBytes(64L << 20)
                 .snapshotInterval(512)
                 .pinSystemPrompt(true)
+                .speculation(new SpeculationOptions(SpeculationOptions.Mode.PROMPT_LOOKUP, 5))
                 .stallTimeout(Duration.ofSeconds(5))
                 .backendOptions(new BackendOptions(4, "scalar", Duration.ofMillis(250), "never"))
                 .defaults(SamplingOptions.builder().temperature(0.3).seed(11L).build())
@@ -140,6 +144,8 @@ class LilyPropertiesTest {
     "lily.memory-limit, 0B, it must be positive",
     "lily.cache.bytes, -1B, it must not be negative; 0 turns the cache off",
     "lily.cache.snapshot-interval, -1, it must be at least 0",
+    "lily.speculation.draft-tokens, 0, it must be at least 1",
+    "lily.speculation.draft-tokens, 65, it must be at most 64",
     "lily.stall-timeout, 0s, it must be positive",
     "lily.shutdown-grace, -1s, it must not be negative",
     "lily.backend, ' ', it must be auto or a back end's name",

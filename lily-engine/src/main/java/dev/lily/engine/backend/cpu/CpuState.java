@@ -128,6 +128,11 @@ final class CpuState implements DeviceState {
     samplers[slot].mask(allowed);
   }
 
+  @Override
+  public void rewindSampling(int slot, int[] chosen, int count, int kept) {
+    samplers[slot].rewind(chosen, count, kept);
+  }
+
   /** Closing again does nothing. */
   @Override
   public void close() {
