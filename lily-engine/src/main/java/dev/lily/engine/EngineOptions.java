@@ -2,6 +2,7 @@ package dev.lily.engine;
 
 import dev.lily.engine.backend.BackendOptions;
 import dev.lily.engine.backend.KeyValueType;
+import dev.lily.engine.generation.SpeculationOptions;
 import dev.lily.engine.sampling.SamplingOptions;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -34,6 +35,7 @@ import org.jspecify.annotations.Nullable;
  * @param stallTimeout a session whose consumer takes nothing for this long is ended
  * @param queueTimeout a request that waits for its turn for this long is refused; {@code null} lets
  *     it wait
+ * @param speculation whether tokens are drafted and verified several at a time
  */
 public record EngineOptions(
     Path model,
@@ -52,7 +54,8 @@ public record EngineOptions(
     long cacheDiskBytes,
     SamplingOptions defaults,
     Duration stallTimeout,
-    @Nullable Duration queueTimeout) {
+    @Nullable Duration queueTimeout,
+    SpeculationOptions speculation) {
 
   /** 16 GiB: at 63 MiB and 20 KiB a token, about 160 snapshots of a chat of the 35B. */
   public static final long DEFAULT_CACHE_DISK_BYTES = 16L << 30;
@@ -111,6 +114,7 @@ public record EngineOptions(
     private SamplingOptions defaults = SamplingOptions.NONE;
     private Duration stallTimeout = Duration.ofSeconds(60);
     private @Nullable Duration queueTimeout;
+    private SpeculationOptions speculation = SpeculationOptions.OFF;
 
     private Builder(Path model) {
       this.model = model;
@@ -196,6 +200,11 @@ public record EngineOptions(
       return this;
     }
 
+    public Builder speculation(SpeculationOptions value) {
+      speculation = value;
+      return this;
+    }
+
     public EngineOptions build() {
       return new EngineOptions(
           model,
@@ -214,7 +223,8 @@ public record EngineOptions(
           cacheDiskBytes,
           defaults,
           stallTimeout,
-          queueTimeout);
+          queueTimeout,
+          speculation);
     }
   }
 }

@@ -18,6 +18,7 @@ package dev.lily.engine;
  * @param kvPages pages in the pool
  * @param cache the prefix cache in memory
  * @param disk the prefix cache on disk
+ * @param speculation tokens that were drafted
  * @param lastFailure message of the last failure, or empty
  * @param alive whether the engine thread serves requests
  */
@@ -37,6 +38,7 @@ public record EngineStats(
     int kvPages,
     Cache cache,
     Disk disk,
+    Speculation speculation,
     String lastFailure,
     boolean alive) {
 
@@ -75,4 +77,12 @@ public record EngineStats(
     /** What stands for a disk that is not used. */
     public static final Disk NONE = new Disk(0, 0, 0, 0, 0, 0, "");
   }
+
+  /**
+   * Speculation.
+   *
+   * @param drafted tokens put into passes before the model had said them
+   * @param accepted those of them that it then said
+   */
+  public record Speculation(long drafted, long accepted) {}
 }

@@ -68,12 +68,14 @@ public final class LilyEngine implements AutoCloseable {
                 contextLength,
                 options.stallTimeout(),
                 cache(loaded.plan(), layout, options),
-                options.queueTimeout()));
+                options.queueTimeout(),
+                options.speculation()));
   }
 
   private static PrefixCacheOptions cache(
       MemoryPlan plan, StateLayout layout, EngineOptions options) {
-    int snapshots = layout.numSlots() - layout.numSamplingSlots();
+    int sessions = layout.numSamplingSlots();
+    int snapshots = layout.numSlots() - sessions - options.speculation().spareSlots(sessions);
     return snapshots == 0
         ? PrefixCacheOptions.OFF
         : new PrefixCacheOptions(
@@ -202,6 +204,7 @@ public final class LilyEngine implements AutoCloseable {
             counters.cacheBytes(),
             loaded.plan().cacheBytes()),
         disk(counters.disk()),
+        new EngineStats.Speculation(counters.draftedTokens(), counters.acceptedTokens()),
         counters.lastFailure(),
         scheduler.isAlive());
   }

@@ -10,12 +10,13 @@ import org.jspecify.annotations.Nullable;
 /**
  * Decides how long a conversation may be and how many KV pages there are, from the bytes allowed.
  *
- * <p>Weights, scratch and the sessions' recurrent slots are fixed. Of what is left the prefix cache
- * gets what was asked for, or else a quarter, but no more than {@value #SNAPSHOTS_PER_SESSION}
- * snapshots a session are worth and never what one session of a context length that was asked for
- * needs. The rest goes to the page pool, at most a full context for every session; the cache keeps
- * its KV in pages of the pool that no session needs. A context length that was asked for is kept or
- * refused; one that was not is shortened until one session fits.
+ * <p>Weights, scratch and the sessions' recurrent slots, two each with speculation, are fixed. Of
+ * what is left the prefix cache gets what was asked for, or else a quarter, but no more than
+ * {@value #SNAPSHOTS_PER_SESSION} snapshots a session are worth and never what one session of a
+ * context length that was asked for needs. The rest goes to the page pool, at most a full context
+ * for every session; the cache keeps its KV in pages of the pool that no session needs. A context
+ * length that was asked for is kept or refused; one that was not is shortened until one session
+ * fits.
  */
 record MemoryPlanner(
     Qwen35Config config, Backend backend, EngineOptions options, long weightBytes, int vocabulary) {
@@ -103,12 +104,14 @@ record MemoryPlanner(
 
   private PassLimits limits(int contextLength) {
     int sessions = options.maxSessions();
-    return new PassLimits(options.prefillChunk() + sessions, sessions, sessions, contextLength);
+    int rows = sessions * options.speculation().rowsPerSession();
+    return new PassLimits(options.prefillChunk() + rows, sessions, rows, contextLength);
   }
 
   private StateLayout layout(int pages, int snapshots) {
     int sessions = options.maxSessions();
-    return Qwen35Moe.layout(config, PAGE_TOKENS, pages, sessions + snapshots, sessions, vocabulary)
+    int slots = sessions + options.speculation().spareSlots(sessions) + snapshots;
+    return Qwen35Moe.layout(config, PAGE_TOKENS, pages, slots, sessions, vocabulary)
         .with(options.kvCache());
   }
 

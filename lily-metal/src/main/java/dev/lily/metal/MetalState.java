@@ -315,6 +315,13 @@ final class MetalState implements DeviceState {
     }
   }
 
+  @Override
+  public void rewindSampling(int slot, int[] chosen, int count, int kept) {
+    requireIndex("sampling slot", slot, layout.numSamplingSlots());
+    drain();
+    sampling.rewind(slot, chosen, count, kept);
+  }
+
   private static void requireIndex(String what, int index, int count) {
     if (index < 0 || index >= count) {
       throw new BackendException("There is no %s %d; there are %d".formatted(what, index, count));

@@ -12,6 +12,7 @@ import dev.lily.metal.kernel.Region;
 import dev.lily.metal.kernel.SamplingKernels;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -20,6 +21,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class SamplingSlots {
   private static final int SLOT_BYTES = 64;
+  private static final int STEP = 8;
   private static final int PROMPT_TOKEN = 1 << 31;
   private static final int FIRST_MAX_BIASES = 32;
   private static final int TOP_P_OFF = 1 << 30;
@@ -122,7 +124,7 @@ final class SamplingSlots {
   private void writeSlot(int slot, SamplingParameters p) {
     MemorySegment s = slot(slot);
     s.set(JAVA_LONG, 0, p.seed());
-    s.set(JAVA_LONG, 8, 0L);
+    s.set(JAVA_LONG, STEP, 0L);
     float inverse = p.isGreedy() ? 1 : Math.min(1 / p.temperature(), Float.MAX_VALUE);
     s.set(JAVA_FLOAT, 16, inverse);
     s.set(JAVA_INT, 20, p.isGreedy() ? 1 : p.topK());
@@ -210,6 +212,22 @@ final class SamplingSlots {
           words);
     }
     slot(slot).set(JAVA_INT, 52, allowed == null ? 0 : 1);
+  }
+
+  void rewind(int slot, int[] chosen, int count, int kept) {
+    long step = slot(slot).get(JAVA_LONG, STEP);
+    if (kept < 1 || kept > count || count > step) {
+      throw new IllegalArgumentException(
+          "Keeping %d of the last %d tokens of %d; at least 1 must stay"
+              .formatted(kept, count, step));
+    }
+    MemorySegment counts = device.counts().buffer().contents();
+    for (int i = count - 1; i >= kept; i--) {
+      long at = (long) slot * vocabulary + Objects.checkIndex(chosen[i], vocabulary);
+      counts.setAtIndex(JAVA_INT, at, counts.getAtIndex(JAVA_INT, at) - 1);
+    }
+    slot(slot).set(JAVA_LONG, STEP, step - (count - kept));
+    device.lastTokens().buffer().contents().setAtIndex(JAVA_INT, slot, chosen[kept - 1]);
   }
 
   void release() {

@@ -82,6 +82,16 @@ public interface DeviceState extends AutoCloseable {
    */
   void writeSlot(int slot, long offset, MemorySegment source);
 
+  /**
+   * Takes back tokens that a sampling slot chose: its counts, its step and what {@link
+   * RowPlan#PREVIOUS_TOKEN} stands for are again as when it had chosen those that stay. Parameters
+   * and mask stay as they are.
+   *
+   * @param chosen the last {@code count} tokens it chose, in order
+   * @param kept how many of them stay, at least 1
+   */
+  void rewindSampling(int slot, int[] chosen, int count, int kept);
+
   /** Frees everything. No pass may be in flight. */
   @Override
   void close();

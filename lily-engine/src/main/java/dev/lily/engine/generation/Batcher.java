@@ -7,6 +7,7 @@ import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.model.LanguageModel;
 import java.util.ArrayDeque;
 import java.util.List;
+import java.util.function.Function;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -34,12 +35,15 @@ final class Batcher {
   private final Passes passes = new Passes();
   private final PrefixCache cache;
   private final Roster roster;
+  private final Speculation speculation;
   private final RowPlan plan;
   private final ArrayDeque<InFlightPass> inFlight = new ArrayDeque<>();
   private final ArrayDeque<InFlightPass> idlePasses = new ArrayDeque<>();
+  private long lastReadNanos;
 
   /**
    * @param messageStart the token that begins every message of a prompt; -1 if there is none
+   * @param drafts makes a session's drafts from its prompt, if there are to be any
    */
   Batcher(
       LanguageModel model,
@@ -48,7 +52,8 @@ final class Batcher {
       SchedulerOptions options,
       Inbox inbox,
       Counters counters,
-      LongSupplier clock) {
+      LongSupplier clock,
+      Function<int[], DraftSource> drafts) {
     this.model = model;
     this.stopTokens = stopTokens;
     this.inbox = inbox;
@@ -62,7 +67,10 @@ final class Batcher {
     cache =
         new PrefixCache(
             model.states(), options.cache(), messageStart, counters, passes, disk(options.cache()));
-    roster = new Roster(model.states(), masks, cache, places, options, inbox, counters, clock);
+    speculation = new Speculation(options.speculation(), model, places, drafts, counters);
+    roster =
+        new Roster(
+            model.states(), masks, cache, speculation, places, options, inbox, counters, clock);
     for (int i = 0; i < Math.min(model.maxPassesInFlight(), MAX_PASSES_IN_FLIGHT); i++) {
       idlePasses.add(new InFlightPass(places));
     }
@@ -132,6 +140,7 @@ final class Batcher {
     boolean submitted = false;
     try {
       plan.clear();
+      beginSpeculation(pass);
       addDecodeRows(pass);
       addPromptRows(pass);
       submitted = plan.numRows() > 0 && submit(pass);
@@ -145,13 +154,24 @@ final class Batcher {
     }
   }
 
+  private void beginSpeculation(InFlightPass pass) {
+    if (speculation.isOn()) {
+      pass.started(clock.getAsLong());
+      int writing = 0;
+      for (int i = 0; i < roster.running().size(); i++) {
+        writing += roster.running().get(i).promptRemaining() == 0 ? 1 : 0;
+      }
+      speculation.begin(writing);
+    }
+  }
+
   private void addDecodeRows(InFlightPass pass) {
     List<Session> running = roster.running();
     for (int i = running.size() - 1; i >= 0; i--) {
       Session session = running.get(i);
       if (session.wantsDecodeRow()) {
         try {
-          session.addDecodeRow(plan, pass, device);
+          session.addDecodeRows(plan, pass, device);
         } catch (Throwable e) {
           roster.fail(session, e);
         }
@@ -200,6 +220,7 @@ final class Batcher {
     try {
       PendingPass results = pass.pending();
       Throwable failure = await(results);
+      measure(pass);
       passes.countEnded();
       for (int i = 0; i < pass.size(); i++) {
         passOver(pass.session(i), failure != null);
@@ -211,6 +232,16 @@ final class Batcher {
       }
     } finally {
       recycle(pass);
+    }
+  }
+
+  /** Of passes that overlap, only the time behind the one before counts. */
+  private void measure(InFlightPass pass) {
+    if (speculation.isOn()) {
+      long now = clock.getAsLong();
+      long waited = Math.max(0, lastReadNanos - pass.startNanos());
+      speculation.ran(pass, now - pass.startNanos() - waited);
+      lastReadNanos = now;
     }
   }
 
@@ -259,8 +290,9 @@ final class Batcher {
       session.readPrompt(pass.promptRows(i), now);
     }
     if (pass.hasToken(i) && !session.ticket().isCancelled()) {
-      counters.countGeneratedToken();
-      end = session.readToken(results, pass.logitIndex(i), stopTokens, now);
+      end =
+          session.readTokens(
+              results, pass.logitIndex(i), pass.numTokens(i), stopTokens, device, counters, now);
     }
     return session.ticket().isCancelled() ? FinishReason.CANCELLED : end;
   }

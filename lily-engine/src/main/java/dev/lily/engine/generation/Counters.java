@@ -21,6 +21,8 @@ public final class Counters {
   private final AtomicLong cacheMisses = new AtomicLong();
   private final AtomicLong cacheEvictions = new AtomicLong();
   private final DiskCounters disk = new DiskCounters();
+  private final AtomicLong draftedTokens = new AtomicLong();
+  private final AtomicLong acceptedTokens = new AtomicLong();
   private volatile int cacheSnapshots;
   private volatile long cacheBytes;
   private volatile int running;
@@ -65,6 +67,12 @@ public final class Counters {
 
   void countEvicted() {
     cacheEvictions.incrementAndGet();
+  }
+
+  /** So many tokens were drafted, and so many of them were right. */
+  void countDrafted(int drafted, int accepted) {
+    draftedTokens.addAndGet(drafted);
+    acceptedTokens.addAndGet(accepted);
   }
 
   void showCache(int snapshots, long bytes) {
@@ -168,6 +176,16 @@ public final class Counters {
   /** Tokens generated. */
   public long generatedTokens() {
     return generatedTokens.get();
+  }
+
+  /** Tokens put into passes before the model had said them. */
+  public long draftedTokens() {
+    return draftedTokens.get();
+  }
+
+  /** Those of them that it then said. */
+  public long acceptedTokens() {
+    return acceptedTokens.get();
   }
 
   /** Passes submitted. */

@@ -12,7 +12,11 @@ final class InFlightPass {
   private final int[] rows;
   private final int[] promptRows;
   private final int[] logitIndex;
+  private final int[] numTokens;
   private int size;
+  private int numRows;
+  private boolean hasPrompt;
+  private long startNanos;
   private @Nullable PendingPass pending;
 
   InFlightPass(int maxSessions) {
@@ -20,34 +24,62 @@ final class InFlightPass {
     rows = new int[maxSessions];
     promptRows = new int[maxSessions];
     logitIndex = new int[maxSessions];
+    numTokens = new int[maxSessions];
   }
 
   void clear() {
     Arrays.fill(sessions, 0, size, null);
     size = 0;
+    numRows = 0;
+    hasPrompt = false;
     pending = null;
   }
 
   void addPrompt(Session session, int count) {
-    add(session, count, count, NO_TOKEN);
+    add(session, count, count, NO_TOKEN, 0);
   }
 
   /**
    * @param index which of the plan's logit rows gives the first token
    */
   void addPromptEnd(Session session, int count, int index) {
-    add(session, count, count, index);
+    add(session, count, count, index, 1);
   }
 
-  void addDecode(Session session, int index) {
-    add(session, 1, 0, index);
+  /**
+   * @param index of the first of {@code tokens} logit rows
+   */
+  void addDecode(Session session, int count, int index, int tokens) {
+    add(session, count, 0, index, tokens);
   }
 
-  private void add(Session session, int numRows, int numPromptRows, int index) {
+  private void add(Session session, int count, int numPromptRows, int index, int tokens) {
     sessions[size] = session;
-    rows[size] = numRows;
+    rows[size] = count;
     promptRows[size] = numPromptRows;
-    logitIndex[size++] = index;
+    logitIndex[size] = index;
+    numTokens[size++] = tokens;
+    numRows += count;
+    hasPrompt |= numPromptRows > 0;
+  }
+
+  void started(long nanos) {
+    startNanos = nanos;
+  }
+
+  /** When it began to be put together. */
+  long startNanos() {
+    return startNanos;
+  }
+
+  /** Rows of all sessions. */
+  int numRows() {
+    return numRows;
+  }
+
+  /** Whether any of them are of a prompt. */
+  boolean hasPrompt() {
+    return hasPrompt;
   }
 
   void submitted(PendingPass pass) {
@@ -85,7 +117,12 @@ final class InFlightPass {
     return logitIndex[i] != NO_TOKEN;
   }
 
-  /** Index of the result that is session {@code i}'s token. */
+  /** Tokens that were sampled for session {@code i}. */
+  int numTokens(int i) {
+    return numTokens[i];
+  }
+
+  /** Index of the result that is session {@code i}'s first token. */
   int logitIndex(int i) {
     return logitIndex[i];
   }

@@ -21,6 +21,7 @@ final class Roster {
   private final StatePool states;
   private final TokenMasks masks;
   private final PrefixCache cache;
+  private final Speculation speculation;
   private final int places;
   private final SchedulerOptions options;
   private final long stallNanos;
@@ -41,6 +42,7 @@ final class Roster {
       StatePool states,
       TokenMasks masks,
       PrefixCache cache,
+      Speculation speculation,
       int places,
       SchedulerOptions options,
       Inbox inbox,
@@ -49,6 +51,7 @@ final class Roster {
     this.states = states;
     this.masks = masks;
     this.cache = cache;
+    this.speculation = speculation;
     this.places = places;
     this.options = options;
     this.inbox = inbox;
@@ -184,7 +187,7 @@ final class Roster {
     waiting.removeFirst();
     running.add(session);
     prefilling.add(session);
-    session.admit(state, states.device(), masks, cache, now);
+    session.admit(state, states.device(), masks, cache, speculation, now);
     log.debug("Request {} is running", session.ticket());
     endIfCancelledLateOrStalled(session, now);
     return true;

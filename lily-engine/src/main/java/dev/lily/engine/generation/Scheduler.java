@@ -7,6 +7,7 @@ import dev.lily.engine.tokenizer.Tokenizer;
 import java.time.Duration;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Function;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -43,6 +44,19 @@ public final class Scheduler {
       int[] stopTokens,
       SchedulerOptions options,
       LongSupplier clock) {
+    this(model, tokenizer, stopTokens, options, clock, PromptLookup::new);
+  }
+
+  /**
+   * @param drafts makes a session's drafts from its prompt, if there are to be any
+   */
+  Scheduler(
+      LanguageModel model,
+      Tokenizer tokenizer,
+      int[] stopTokens,
+      SchedulerOptions options,
+      LongSupplier clock,
+      Function<int[], DraftSource> drafts) {
     this.tokenizer = tokenizer;
     this.contextLength = options.contextLength();
     this.clock = clock;
@@ -50,7 +64,14 @@ public final class Scheduler {
     int messageStart = tokenizer.addedToken(ChatTemplate.MESSAGE_START).orElse(-1);
     batcher =
         new Batcher(
-            model, new StopTokens(stopTokens), messageStart, options, inbox, counters, clock);
+            model,
+            new StopTokens(stopTokens),
+            messageStart,
+            options,
+            inbox,
+            counters,
+            clock,
+            drafts);
     thread = Thread.ofPlatform().name(THREAD_NAME).daemon().unstarted(this::run);
   }
 

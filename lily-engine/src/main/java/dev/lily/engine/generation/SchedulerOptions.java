@@ -14,6 +14,7 @@ import org.jspecify.annotations.Nullable;
  * @param cache what is kept of prompts
  * @param queueTimeout a request that waits for its turn for this long is refused; {@code null} lets
  *     it wait
+ * @param speculation whether tokens are drafted
  */
 public record SchedulerOptions(
     int maxSessions,
@@ -22,7 +23,8 @@ public record SchedulerOptions(
     int contextLength,
     Duration stallTimeout,
     PrefixCacheOptions cache,
-    @Nullable Duration queueTimeout) {
+    @Nullable Duration queueTimeout,
+    SpeculationOptions speculation) {
 
   public SchedulerOptions {
     if (maxSessions < 1 || queueLimit < 0 || prefillChunk < 1 || contextLength < 2) {
@@ -40,7 +42,7 @@ public record SchedulerOptions(
     }
   }
 
-  /** Without a limit to the time in the queue. */
+  /** Without a limit to the time in the queue, and without drafts. */
   public SchedulerOptions(
       int maxSessions,
       int queueLimit,
@@ -48,7 +50,15 @@ public record SchedulerOptions(
       int contextLength,
       Duration stallTimeout,
       PrefixCacheOptions cache) {
-    this(maxSessions, queueLimit, prefillChunk, contextLength, stallTimeout, cache, null);
+    this(
+        maxSessions,
+        queueLimit,
+        prefillChunk,
+        contextLength,
+        stallTimeout,
+        cache,
+        null,
+        SpeculationOptions.OFF);
   }
 
   /** Without a prefix cache. */

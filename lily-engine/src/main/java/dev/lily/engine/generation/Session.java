@@ -53,6 +53,7 @@ final class Session {
   private Phase phase = Phase.WAITING;
   private @Nullable SequenceState state;
   private @Nullable CachedPrefix prefix;
+  private @Nullable Drafts drafts;
   private boolean keepsAnswer;
   private boolean ready = true;
   private long stalledNanos;
@@ -157,9 +158,15 @@ final class Session {
 
   /** Takes its place with an empty state that it owns from now on. */
   void admit(
-      SequenceState state, DeviceState device, TokenMasks masks, PrefixCache cache, long now) {
+      SequenceState state,
+      DeviceState device,
+      TokenMasks masks,
+      PrefixCache cache,
+      Speculation speculation,
+      long now) {
     this.state = state;
     prefix = new CachedPrefix(cache, ticket, prompt);
+    drafts = guide == null ? speculation.drafts(prompt) : null;
     times.admitted(now);
     phase = Phase.PREFILL;
     device.beginSampling(state.samplingSlot(), sampling, prompt);
@@ -208,13 +215,17 @@ final class Session {
 
   /**
    * Whether its next row is the token sampled last. A constrained answer waits until that token has
-   * been read, because it decides what may follow.
+   * been read, because it decides what may follow; others do if it may decide what is drafted.
    */
   boolean wantsDecodeRow() {
     return ready
         && promptRemaining() == 0
         && samplesSubmitted < maxTokens
-        && (guide == null || samplesSubmitted == generated);
+        && (samplesSubmitted == generated || mayRunAhead());
+  }
+
+  private boolean mayRunAhead() {
+    return guide == null && (drafts == null || drafts.mayRunAhead());
   }
 
   /** Adds the next {@code count} prompt tokens; the last one of all samples the first token. */
@@ -223,7 +234,7 @@ final class Session {
     sequence.reserve(count);
     boolean last = count == promptRemaining();
     if (last) {
-      beforeSample(device);
+      beforeSamples(1, device);
     }
     int index = plan.numLogitRows();
     plan.add(
@@ -243,30 +254,48 @@ final class Session {
     }
   }
 
-  void addDecodeRow(RowPlan plan, InFlightPass pass, DeviceState device) {
+  /** Adds the row of the token sampled last, and perhaps rows of drafts behind it. */
+  void addDecodeRows(RowPlan plan, InFlightPass pass, DeviceState device) {
     SequenceState sequence = sequence();
-    sequence.reserve(1);
-    beforeSample(device);
+    int[] tokens = PREVIOUS;
+    int count = 1;
+    int samples = 1;
+    if (drafts != null && samplesSubmitted == generated) {
+      count = drafts.draft(mostSamples());
+      samples += drafts.numDrafted();
+      tokens = count > 1 ? drafts.rows() : PREVIOUS;
+      if (samples > 1) {
+        sequence.mark();
+      }
+    }
+    sequence.reserve(count);
+    beforeSamples(samples, device);
     int index = plan.numLogitRows();
     plan.add(
-        PREVIOUS,
+        tokens,
         0,
-        1,
+        count,
         sequence.position(),
         sequence.pages(),
         sequence.recurrentSlot(),
-        1,
+        samples,
         sequence.samplingSlot());
-    pass.addDecode(this, index);
+    pass.addDecode(this, count, index, samples);
   }
 
-  private void beforeSample(DeviceState device) {
+  /** Most tokens of a pass: no more than are allowed, and all with one mask. */
+  private int mostSamples() {
+    int end = samplesSubmitted < minTokens ? minTokens : maxTokens;
+    return end - samplesSubmitted;
+  }
+
+  private void beforeSamples(int samples, DeviceState device) {
     if (guide != null) {
       device.maskTokens(sequence().samplingSlot(), guide.mask());
     } else if (minTokens > 0 && samplesSubmitted == minTokens) {
       device.maskTokens(sequence().samplingSlot(), null);
     }
-    samplesSubmitted++;
+    samplesSubmitted += samples;
   }
 
   void passSubmitted(int rows) {
@@ -323,11 +352,51 @@ final class Session {
   }
 
   /**
-   * Reads a token and tells the listener what it gives.
+   * Reads the tokens of a pass, as far as they belong to the answer, and tells the listener what
+   * they give.
    *
-   * @return why the answer ends with it, or {@code null} if it goes on
+   * @param index of the first of {@code count} samples
+   * @return why the answer ends with them, or {@code null} if it goes on
    */
-  @Nullable FinishReason readToken(PendingPass pass, int index, StopTokens stopTokens, long now) {
+  @Nullable FinishReason readTokens(
+      PendingPass pass,
+      int index,
+      int count,
+      StopTokens stopTokens,
+      DeviceState device,
+      Counters counters,
+      long now) {
+    FinishReason end;
+    int read = 0;
+    do {
+      counters.countGeneratedToken();
+      end = readToken(pass, index + read++, stopTokens, now);
+    } while (read < count && end == null && !ticket.isCancelled() && drafts().isRight(read));
+    if (drafts != null && drafts.passed(read)) {
+      sequence().rollBack();
+      samplesSubmitted = generated;
+      if (end == null) {
+        rewindSampling(pass, index, count, read, device);
+      }
+    }
+    return end;
+  }
+
+  private void rewindSampling(
+      PendingPass pass, int index, int count, int kept, DeviceState device) {
+    int[] chosen = drafts().chosen(pass, index, count);
+    device.rewindSampling(sequence().samplingSlot(), chosen, drafts().numChosen(), kept);
+  }
+
+  private Drafts drafts() {
+    if (drafts == null) {
+      throw new IllegalStateException("Request " + ticket.id() + " has no drafts");
+    }
+    return drafts;
+  }
+
+  private @Nullable FinishReason readToken(
+      PendingPass pass, int index, StopTokens stopTokens, long now) {
     int token = pass.token(index);
     if (token < 0 || token >= tokenizer.vocabularySize()) {
       throw new IllegalStateException(
@@ -337,6 +406,9 @@ final class Session {
     generated++;
     times.token(now);
     prefix().add(token);
+    if (drafts != null) {
+      drafts.add(token);
+    }
     if (pipeline.isReasoning()) {
       reasoning++;
     }
@@ -400,6 +472,9 @@ final class Session {
   /** Ends the request and gives its state back, at once or when its last pass is over. */
   void end() {
     phase = Phase.DONE;
+    if (drafts != null) {
+      log.debug("Request {}: {}", ticket, drafts);
+    }
     closeStateIfIdle();
   }
 

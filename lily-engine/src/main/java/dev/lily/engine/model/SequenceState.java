@@ -7,19 +7,23 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The state of one sequence: its KV pages, recurrent slot and sampling slot, standing at one
- * position. KV could be cut back, a recurrent state cannot: going back needs a {@link Snapshot}.
- * Engine thread only.
+ * position. KV could be cut back, a recurrent state cannot: going back needs a {@link Snapshot}, or
+ * a {@linkplain #mark mark}. Engine thread only.
  *
  * <p>What is asked of the device for a sequence is asked right before its rows, so that it is part
  * of their pass and lost only with them: the slot is cleared with the first tokens, not at the
  * opening.
  */
 public final class SequenceState implements AutoCloseable {
+  private static final int NONE = -1;
+
   private final StatePool pool;
   private final PageTable pages = new PageTable();
-  private final int recurrentSlot;
   private final int samplingSlot;
   private final int committedPages;
+  private int recurrentSlot;
+  private int spareSlot = NONE;
+  private int markedPosition = NONE;
   private int position;
   private boolean slotIsSet;
   private boolean closed;
@@ -95,6 +99,33 @@ public final class SequenceState implements AutoCloseable {
   }
 
   /**
+   * Keeps the present state in a second slot, so that {@link #rollBack} can return to it from the
+   * tokens added next. To be called before {@link #reserve}, in place of an earlier mark.
+   *
+   * @throws IllegalStateException if the pool has no {@linkplain StatePool#setAsideSpares spare}
+   */
+  public void mark() {
+    if (spareSlot == NONE) {
+      spareSlot = pool.takeSpareSlot();
+    }
+    clearIfNew();
+    pool.device().copySlot(recurrentSlot, spareSlot);
+    markedPosition = position;
+  }
+
+  /** Returns to the mark, once. What came behind it is overwritten by what comes instead. */
+  public void rollBack() {
+    if (markedPosition == NONE) {
+      throw new IllegalStateException("A sequence at %d has no mark".formatted(position));
+    }
+    int marked = spareSlot;
+    spareSlot = recurrentSlot;
+    recurrentSlot = marked;
+    position = markedPosition;
+    markedPosition = NONE;
+  }
+
+  /**
    * Keeps the present state for later; pages are shared, the recurrent slot is copied.
    *
    * @return {@code null} if there are as many snapshots as there may be
@@ -149,6 +180,9 @@ public final class SequenceState implements AutoCloseable {
     if (!closed) {
       closed = true;
       releasePages();
+      if (spareSlot != NONE) {
+        pool.releaseSpareSlot(spareSlot);
+      }
       pool.close(this, committedPages);
     }
   }

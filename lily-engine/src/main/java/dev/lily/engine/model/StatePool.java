@@ -30,6 +30,8 @@ public final class StatePool {
   private int sequencePages;
   private int snapshotPages;
   private int snapshots;
+  private int reservedSpares;
+  private int spares;
 
   public StatePool(DeviceState device) {
     this.device = device;
@@ -61,6 +63,21 @@ public final class StatePool {
     this.giveUpSnapshot = giveUpSnapshot;
   }
 
+  /**
+   * Keeps slots from snapshots, so that as many sequences as can be open may each {@linkplain
+   * SequenceState#mark mark} a position.
+   *
+   * @param count slots, at most those beyond one for each sequence
+   */
+  public void setAsideSpares(int count) {
+    if (count < 0 || count > layout.numSlots() - layout.numSamplingSlots()) {
+      throw new IllegalArgumentException(
+          "%d spare slots are asked for; of %d slots %d are the sequences' own"
+              .formatted(count, layout.numSlots(), layout.numSamplingSlots()));
+    }
+    reservedSpares = count;
+  }
+
   /** Pages in use by sequences and snapshots. */
   public int usedPages() {
     return layout.numPages() - freePages.size();
@@ -88,7 +105,7 @@ public final class StatePool {
 
   /** Most snapshots at a time: the slots beyond those that sequences may need. */
   public int maxSnapshots() {
-    return layout.numSlots() - layout.numSamplingSlots();
+    return layout.numSlots() - layout.numSamplingSlots() - reservedSpares;
   }
 
   /**
@@ -214,6 +231,19 @@ public final class StatePool {
 
   void releaseSnapshotSlot(int slot) {
     snapshots--;
+    freeSlots.push(slot);
+  }
+
+  int takeSpareSlot() {
+    if (spares == reservedSpares) {
+      throw new IllegalStateException("All %d spare slots are taken".formatted(spares));
+    }
+    spares++;
+    return freeSlots.remove();
+  }
+
+  void releaseSpareSlot(int slot) {
+    spares--;
     freeSlots.push(slot);
   }
 

@@ -15,7 +15,6 @@ public final class SamplerState {
   private SamplingParameters parameters = OFF;
   private long step;
   private int lastToken = -1;
-  private int previousToken = -1;
 
   /** How often each token was generated. */
   private final int[] counts;
@@ -27,6 +26,9 @@ public final class SamplerState {
   private final int[] touched;
 
   private int numTouched;
+
+  /** How many of them the prompt touched. */
+  private int numOfPrompt;
 
   private final long[] mask;
   private boolean masked;
@@ -75,13 +77,13 @@ public final class SamplerState {
     this.parameters = parameters;
     step = 0;
     lastToken = -1;
-    previousToken = -1;
     masked = false;
     if (promptCounts) {
       for (int token : promptTokens) {
         touch(token);
       }
     }
+    numOfPrompt = numTouched;
   }
 
   /**
@@ -114,9 +116,33 @@ public final class SamplerState {
     checkToken("Generated", token);
     touch(token);
     counts[token]++;
-    previousToken = lastToken;
     lastToken = token;
     step++;
+  }
+
+  /**
+   * Takes back the tokens recorded last: counts, step and last token are again what they were when
+   * those that stay had been recorded. Parameters and mask stay as they are.
+   *
+   * @param tokens the last {@code count} that were recorded, in order
+   * @param kept how many of them stay, at least 1
+   */
+  public void rewind(int[] tokens, int count, int kept) {
+    if (kept < 1 || kept > count || count > step) {
+      throw new IllegalArgumentException(
+          "Keeping %d of the last %d tokens of %d; at least 1 must stay"
+              .formatted(kept, count, step));
+    }
+    for (int i = count - 1; i >= kept; i--) {
+      int token = tokens[i];
+      checkToken("Generated", token);
+      if (--counts[token] == 0 && numTouched > numOfPrompt && touched[numTouched - 1] == token) {
+        numTouched--;
+        seen[token >> 6] &= ~(1L << token);
+      }
+    }
+    lastToken = tokens[kept - 1];
+    step -= count - kept;
   }
 
   private void touch(int token) {
@@ -160,11 +186,6 @@ public final class SamplerState {
   /** The token generated last, or -1. */
   public int lastToken() {
     return lastToken;
-  }
-
-  /** The token generated before {@link #lastToken}, or -1. */
-  public int previousToken() {
-    return previousToken;
   }
 
   /** Whether a mask is set. */

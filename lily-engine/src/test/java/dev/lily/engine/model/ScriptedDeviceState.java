@@ -5,6 +5,7 @@ import dev.lily.engine.backend.StateLayout;
 import dev.lily.engine.sampling.SamplingParameters;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
@@ -12,6 +13,7 @@ import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -50,10 +52,17 @@ public final class ScriptedDeviceState implements DeviceState {
     final SamplingParameters parameters;
     int last = -1;
     int promptTokens;
+    private final List<Integer> chosen = new ArrayList<>();
     private long @Nullable [] allowed;
 
     Sampler(SamplingParameters parameters) {
       this.parameters = parameters;
+    }
+
+    /** Notes a token that was chosen. */
+    void choose(int token) {
+      chosen.add(token);
+      last = token;
     }
 
     /** The token, or the lowest one allowed if a mask forbids it. */
@@ -283,6 +292,22 @@ public final class ScriptedDeviceState implements DeviceState {
   public void maskTokens(int slot, long @Nullable [] allowed) {
     call("maskTokens " + slot + (allowed == null ? " none" : " some"));
     sampler(slot).allowed = allowed == null ? null : allowed.clone();
+  }
+
+  @Override
+  public void rewindSampling(int slot, int[] chosen, int count, int kept) {
+    call("rewindSampling %d %d %d".formatted(slot, count, kept));
+    Sampler sampler = sampler(slot);
+    int known = sampler.chosen.size();
+    List<Integer> last = IntStream.range(0, count).mapToObj(i -> chosen[i]).toList();
+    if (kept < 1
+        || kept > count
+        || count > known
+        || !sampler.chosen.subList(known - count, known).equals(last)) {
+      breach.accept("%d of %s are kept of %s".formatted(kept, last, sampler.chosen));
+    }
+    sampler.chosen.subList(known - count + kept, known).clear();
+    sampler.last = sampler.chosen.getLast();
   }
 
   private void call(String call) {

@@ -94,7 +94,7 @@ public final class ScriptedModel implements LanguageModel {
         new PassLimits(
             builder.maxRows,
             builder.maxSequences,
-            builder.maxSequences,
+            builder.maxSequences * (1 + builder.draftTokens),
             builder.pages * builder.pageTokens);
     StateLayout layout =
         new StateLayout(
@@ -109,7 +109,7 @@ public final class ScriptedModel implements LanguageModel {
             1,
             1,
             1,
-            builder.maxSequences + builder.snapshots,
+            builder.maxSequences * (builder.draftTokens > 0 ? 2 : 1) + builder.snapshots,
             builder.maxSequences,
             builder.vocabularySize);
     device = new ScriptedDeviceState(layout, this::breach);
@@ -133,6 +133,7 @@ public final class ScriptedModel implements LanguageModel {
     private int pages = 8 * 256;
     private int pageTokens = 16;
     private int snapshots;
+    private int draftTokens;
 
     private Builder(Script script) {
       this.script = script;
@@ -161,6 +162,12 @@ public final class ScriptedModel implements LanguageModel {
     /** Slots for snapshots, beside those for sequences. */
     public Builder snapshots(int value) {
       snapshots = value;
+      return this;
+    }
+
+    /** Rows with logits of a sequence beside its one, and a second slot for each. */
+    public Builder draftTokens(int value) {
+      draftTokens = value;
       return this;
     }
 
@@ -268,7 +275,7 @@ public final class ScriptedModel implements LanguageModel {
     int logit = 0;
     for (int s = 0; s < plan.numSequences(); s++) {
       rows.add(run(plan, s, pass, logit));
-      if (rows.getLast().sampled()) {
+      while (logit < plan.numLogitRows() && plan.sequenceOf(plan.logitRow(logit)) == s) {
         logit++;
       }
     }
@@ -329,10 +336,11 @@ public final class ScriptedModel implements LanguageModel {
     int samplingSlot = plan.samplingSlot(s);
     int first = plan.firstRow(s);
     boolean decode = plan.token(first) == RowPlan.PREVIOUS_TOKEN;
+    boolean sampled = samplingSlot != RowPlan.NO_SAMPLING;
     for (int row = first; row < first + plan.numRows(s); row++) {
       int token = plan.token(row);
       if (token == RowPlan.PREVIOUS_TOKEN) {
-        token = device.sampler(samplingSlot).last;
+        token = row == first ? device.sampler(samplingSlot).last : -1;
       }
       if (token < 0 || token >= device.layout().vocabularySize()) {
         breach("row " + row + " has token " + token);
@@ -342,24 +350,30 @@ public final class ScriptedModel implements LanguageModel {
       device.page(page)[sequence.size() % pageTokens] = token;
       pass.written.add(page);
       sequence.add(token);
+      if (sampled && logit < plan.numLogitRows() && plan.logitRow(logit) == row) {
+        sample(sequence, device.sampler(samplingSlot), pass, logit++);
+      }
     }
     pass.sequences.add(sequence);
     for (int p = 0; p < plan.pages(s).size(); p++) {
       pass.used.add(plan.pages(s).page(p));
     }
     sequence.inFlight++;
-    boolean sampled = samplingSlot != RowPlan.NO_SAMPLING;
-    if (sampled) {
-      ScriptedDeviceState.Sampler sampler = device.sampler(samplingSlot);
-      if (sampler.last < 0) {
-        sampler.promptTokens = sequence.size();
-      }
-      int token = sampler.allow(script.next(sequence.toArray(), sampler.promptTokens));
-      sampler.last = token;
-      pass.tokens[logit] = token;
-      pass.topLogprobs[logit] = sampler.parameters.topLogprobs();
-    }
     return new Rows(slot, plan.position(s), plan.numRows(s), sampled, decode);
+  }
+
+  private void sample(
+      ScriptedDeviceState.Sequence sequence,
+      ScriptedDeviceState.Sampler sampler,
+      Pass pass,
+      int logit) {
+    if (sampler.last < 0) {
+      sampler.promptTokens = sequence.size();
+    }
+    int token = sampler.allow(script.next(sequence.toArray(), sampler.promptTokens));
+    sampler.choose(token);
+    pass.tokens[logit] = token;
+    pass.topLogprobs[logit] = sampler.parameters.topLogprobs();
   }
 
   private int cell(PageTable pages, int position) {

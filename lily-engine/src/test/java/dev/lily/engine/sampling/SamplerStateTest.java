@@ -29,7 +29,6 @@ class SamplerStateTest {
     assertThat(state.count(5)).isEqualTo(1);
     assertThat(state.count(65)).isZero();
     assertThat(state.lastToken()).isEqualTo(129);
-    assertThat(state.previousToken()).isEqualTo(5);
   }
 
   @Test
@@ -58,7 +57,6 @@ class SamplerStateTest {
     assertThat(state.step()).isZero();
     assertThat(state.count(7)).isZero();
     assertThat(state.lastToken()).isEqualTo(-1);
-    assertThat(state.previousToken()).isEqualTo(-1);
     assertThat(state.isMasked()).isFalse();
     assertThat(state.numTouched()).isZero();
     state.accept(1);

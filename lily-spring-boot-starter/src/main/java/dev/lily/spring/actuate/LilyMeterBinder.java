@@ -15,7 +15,8 @@ import java.util.function.ToDoubleFunction;
  * by {@code type}, {@code lily.steps}, {@code lily.queue.size}, {@code lily.sessions.active},
  * {@code lily.kv.pages} by {@code state}, and {@code lily.cache.prompts} by {@code result}, {@code
  * lily.cache.evictions}, {@code lily.cache.snapshots} and {@code lily.cache.size} by {@code state},
- * and {@code lily.cache.disk.*} for what is on disk.
+ * {@code lily.cache.disk.*} for what is on disk, and {@code lily.speculation.tokens} by {@code
+ * result}.
  */
 public final class LilyMeterBinder implements MeterBinder {
 
@@ -47,6 +48,21 @@ public final class LilyMeterBinder implements MeterBinder {
     gauge("lily.sessions.active", "Requests being served", EngineStats::running).register(registry);
     bindCache(registry);
     bindDisk(registry);
+    String drafts = "Tokens drafted, by whether the model then said them";
+    counter(
+        registry,
+        "lily.speculation.tokens",
+        "result",
+        "accepted",
+        drafts,
+        now -> now.speculation().accepted());
+    counter(
+        registry,
+        "lily.speculation.tokens",
+        "result",
+        "rejected",
+        drafts,
+        now -> now.speculation().drafted() - now.speculation().accepted());
     String pages = "Pages of the KV cache; those in use by sessions and all";
     gauge("lily.kv.pages", pages, EngineStats::kvPagesUsed).tag("state", "used").register(registry);
     gauge("lily.kv.pages", pages, EngineStats::kvPages).tag("state", "total").register(registry);

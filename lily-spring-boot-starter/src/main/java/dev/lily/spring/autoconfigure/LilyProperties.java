@@ -1,5 +1,6 @@
 package dev.lily.spring.autoconfigure;
 
+import dev.lily.engine.generation.SpeculationOptions;
 import java.time.Duration;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -30,6 +31,7 @@ import org.springframework.util.unit.DataSize;
  * @param shutdownGrace How long running answers may go on when the application stops. Keep it below
  *     spring.lifecycle.timeout-per-shutdown-phase.
  * @param cache The prefix cache.
+ * @param speculation Drafting tokens and verifying several in one pass.
  * @param cpu The CPU back end.
  * @param metal The Metal back end.
  * @param chat Defaults of chat requests.
@@ -48,6 +50,7 @@ public record LilyProperties(
     @DefaultValue("60s") Duration stallTimeout,
     @DefaultValue("20s") Duration shutdownGrace,
     @DefaultValue Cache cache,
+    @DefaultValue Speculation speculation,
     @DefaultValue Cpu cpu,
     @DefaultValue Metal metal,
     @DefaultValue Chat chat) {
@@ -74,6 +77,17 @@ public record LilyProperties(
       @DefaultValue("false") boolean pin,
       @Nullable String dir,
       @DefaultValue("16GB") DataSize diskBytes) {}
+
+  /**
+   * Speculation: tokens that probably come next are verified several in one pass. It changes no
+   * answer.
+   *
+   * @param mode Where drafts come from: off (there are none) or prompt-lookup (what followed when
+   *     the last tokens occurred before, in the prompt or the answer).
+   * @param draftTokens Most tokens drafted for one pass of a session, 1 to 64.
+   */
+  public record Speculation(
+      @DefaultValue("off") SpeculationOptions.Mode mode, @DefaultValue("8") int draftTokens) {}
 
   /**
    * The CPU back end.

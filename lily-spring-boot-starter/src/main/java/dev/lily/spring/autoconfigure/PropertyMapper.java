@@ -6,6 +6,7 @@ import dev.lily.engine.backend.KeyValueType;
 import dev.lily.engine.chat.Conversation;
 import dev.lily.engine.generation.GenerationRequest;
 import dev.lily.engine.generation.InvalidRequestException;
+import dev.lily.engine.generation.SpeculationOptions;
 import dev.lily.engine.sampling.InvalidSamplingException;
 import dev.lily.engine.sampling.SamplingOptions;
 import dev.lily.spring.ai.LilyChatOptions;
@@ -55,6 +56,7 @@ final class PropertyMapper {
             .pinSystemPrompt(properties.cache().pin())
             .cacheDirectory(cacheDirectory(properties.cache().dir()))
             .cacheDiskBytes(cacheDiskBytes(properties.cache().diskBytes()))
+            .speculation(speculation(properties.speculation()))
             .defaults(sampling(properties.chat()))
             .stallTimeout(positive("lily.stall-timeout", properties.stallTimeout()));
     if (properties.queueTimeout() != null) {
@@ -176,6 +178,17 @@ final class PropertyMapper {
       throw invalid("lily.cache.bytes", bytes, "it must not be negative; 0 turns the cache off");
     }
     return bytes.toBytes();
+  }
+
+  private static SpeculationOptions speculation(LilyProperties.Speculation speculation) {
+    int draftTokens = atLeast("lily.speculation.draft-tokens", speculation.draftTokens(), 1);
+    if (draftTokens > SpeculationOptions.MAX_DRAFT_TOKENS) {
+      throw invalid(
+          "lily.speculation.draft-tokens",
+          draftTokens,
+          "it must be at most " + SpeculationOptions.MAX_DRAFT_TOKENS);
+    }
+    return new SpeculationOptions(speculation.mode(), draftTokens);
   }
 
   private static SamplingOptions sampling(LilyProperties.Chat chat) {

@@ -54,6 +54,7 @@ class LilyHealthIndicatorTest {
         64,
         new EngineStats.Cache(0, 0, 0, 0, 0, 0),
         EngineStats.Disk.NONE,
+        new EngineStats.Speculation(0, 0),
         lastFailure,
         alive);
   }

@@ -15,6 +15,7 @@ import org.junit.jupiter.api.Test;
 class LilyMetersTest {
 
   private static final EngineStats.Cache CACHE = new EngineStats.Cache(7, 13, 2, 5, 4096, 8192);
+  private static final EngineStats.Speculation DRAFTS = new EngineStats.Speculation(40, 30);
 
   private static final EngineStats.Disk DISK =
       new EngineStats.Disk(11, 16384, 3, 17, 4, 1, "The disk is full");
@@ -28,7 +29,7 @@ class LilyMetersTest {
   @Test
   void readsTheEnginesCountersWhenAsked() {
     EngineStats[] now = {
-      new EngineStats(2, 1, 20, 3, 10, 4, 5, 1000, 300, 700, 900, 6, 64, CACHE, DISK, "", true)
+      new EngineStats(2, 1, 20, 3, 10, 4, 5, 1000, 300, 700, 900, 6, 64, CACHE, DISK, DRAFTS, "", true)
     };
     Supplier<EngineStats> stats = () -> now[0];
     new LilyMeterBinder(stats).bindTo(registry);
@@ -54,6 +55,8 @@ class LilyMetersTest {
     assertThat(registry.get("lily.cache.disk.writes").functionCounter().count()).isEqualTo(17);
     assertThat(registry.get("lily.cache.disk.dropped").functionCounter().count()).isEqualTo(4);
     assertThat(registry.get("lily.cache.disk.failures").functionCounter().count()).isEqualTo(1);
+    assertThat(counter("lily.speculation.tokens", "result", "accepted")).isEqualTo(30);
+    assertThat(counter("lily.speculation.tokens", "result", "rejected")).isEqualTo(10);
     assertThat(registry.get("lily.steps").functionCounter().count()).isEqualTo(900);
     assertThat(registry.get("lily.queue.size").gauge().value()).isEqualTo(2);
     assertThat(registry.get("lily.sessions.active").gauge().value()).isEqualTo(1);
@@ -61,7 +64,7 @@ class LilyMetersTest {
     assertThat(registry.get("lily.kv.pages").tag("state", "total").gauge().value()).isEqualTo(64);
 
     now[0] =
-        new EngineStats(0, 0, 21, 3, 11, 4, 5, 1100, 300, 750, 950, 0, 64, CACHE, DISK, "", true);
+        new EngineStats(0, 0, 21, 3, 11, 4, 5, 1100, 300, 750, 950, 0, 64, CACHE, DISK, DRAFTS, "", true);
     assertThat(counter("lily.requests", "outcome", "completed")).isEqualTo(11);
     assertThat(registry.get("lily.kv.pages").tag("state", "used").gauge().value()).isZero();
   }

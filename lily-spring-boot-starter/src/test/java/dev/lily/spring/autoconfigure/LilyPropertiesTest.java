@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import dev.lily.engine.EngineOptions;
 import dev.lily.engine.backend.BackendOptions;
 import dev.lily.engine.backend.KeyValueType;
+import dev.lily.engine.generation.SpeculationOptions;
 import dev.lily.engine.sampling.SamplingOptions;
 import dev.lily.spring.ai.LilyChatOptions;
 import java.io.IOException;
@@ -68,6 +69,8 @@ class LilyPropertiesTest {
                 "lily.cache.pin=true",
                 "lily.cache.dir=/var/cache/lily",
                 "lily.cache.disk-bytes=3GB",
+                "lily.speculation.mode=prompt-lookup",
+                "lily.speculation.draft-tokens=5",
                 "lily.stall-timeout=5s",
                 "lily.shutdown-grace=0s",
                 "lily.cpu.threads=4",
@@ -92,6 +95,7 @@ class LilyPropertiesTest {
                 .pinSystemPrompt(true)
                 .cacheDirectory(Path.of("/var/cache/lily"))
                 .cacheDiskBytes(3L << 30)
+                .speculation(new SpeculationOptions(SpeculationOptions.Mode.PROMPT_LOOKUP, 5))
                 .stallTimeout(Duration.ofSeconds(5))
                 .backendOptions(new BackendOptions(4, "scalar", Duration.ofMillis(250), "never"))
                 .defaults(SamplingOptions.builder().temperature(0.3).seed(11L).build())
@@ -148,6 +152,8 @@ class LilyPropertiesTest {
     "lily.cache.bytes, -1B, it must not be negative; 0 turns the cache off",
     "lily.cache.snapshot-interval, -1, it must be at least 0",
     "lily.cache.disk-bytes, 0B, it must be positive; leave lily.cache.dir out for no disk",
+    "lily.speculation.draft-tokens, 0, it must be at least 1",
+    "lily.speculation.draft-tokens, 65, it must be at most 64",
     "lily.stall-timeout, 0s, it must be positive",
     "lily.shutdown-grace, -1s, it must not be negative",
     "lily.backend, ' ', it must be auto or a back end's name",

@@ -167,6 +167,11 @@ final class CpuState implements DeviceState {
     MemorySegment.copy(source, 0, slots.segment(slot), offset, source.byteSize());
   }
 
+  @Override
+  public void rewindSampling(int slot, int[] chosen, int count, int kept) {
+    samplers[slot].rewind(chosen, count, kept);
+  }
+
   /** Closing again does nothing. */
   @Override
   public void close() {
