@@ -63,7 +63,8 @@ public final class LilyEngine implements AutoCloseable {
                 contextLength,
                 options.stallTimeout(),
                 cache(loaded.plan(), layout, options),
-                options.queueTimeout()));
+                options.queueTimeout(),
+                options.maxStepTime()));
   }
 
   private static PrefixCacheOptions cache(

@@ -32,10 +32,13 @@ final class Batcher {
   private final Counters counters;
   private final LongSupplier clock;
   private final PrefixCache cache;
+  private final PrefillPacer pacer;
   private final Roster roster;
   private final RowPlan plan;
+  private final int numPassesInFlight;
   private final ArrayDeque<InFlightPass> inFlight = new ArrayDeque<>();
   private final ArrayDeque<InFlightPass> idlePasses = new ArrayDeque<>();
+  private long lastEnd;
 
   /**
    * @param messageStart the token that begins every message of a prompt; -1 if there is none
@@ -59,8 +62,11 @@ final class Batcher {
     int places = places(model.limits(), options);
     TokenMasks masks = new TokenMasks(stopTokens, model.layout().vocabularySize());
     cache = new PrefixCache(model.states(), options.cache(), messageStart, counters);
+    pacer = new PrefillPacer(options.maxStepTime());
+    lastEnd = clock.getAsLong();
     roster = new Roster(model.states(), masks, cache, places, options, inbox, counters, clock);
-    for (int i = 0; i < Math.min(model.maxPassesInFlight(), MAX_PASSES_IN_FLIGHT); i++) {
+    numPassesInFlight = Math.min(model.maxPassesInFlight(), MAX_PASSES_IN_FLIGHT);
+    for (int i = 0; i < numPassesInFlight; i++) {
       idlePasses.add(new InFlightPass(places));
     }
   }
@@ -117,8 +123,10 @@ final class Batcher {
     boolean submitted = false;
     try {
       plan.clear();
-      addDecodeRows(pass);
-      addPromptRows(pass);
+      pass.begin(clock.getAsLong());
+      int passesPerToken = addDecodeRows(pass);
+      pass.load().begin(plan.numRows());
+      addPromptRows(pass, passesPerToken);
       submitted = plan.numRows() > 0 && submit(pass);
       return submitted;
     } finally {
@@ -130,10 +138,19 @@ final class Batcher {
     }
   }
 
-  private void addDecodeRows(InFlightPass pass) {
+  /**
+   * Adds a row of every session that is writing.
+   *
+   * @return how many passes lie between two tokens of one of them, at most; 0 if nobody writes
+   */
+  private int addDecodeRows(InFlightPass pass) {
     List<Session> running = roster.running();
+    int passesPerToken = 0;
     for (int i = running.size() - 1; i >= 0; i--) {
       Session session = running.get(i);
+      if (session.isWriting()) {
+        passesPerToken = Math.max(passesPerToken, session.isConstrained() ? numPassesInFlight : 1);
+      }
       if (session.wantsDecodeRow()) {
         try {
           session.addDecodeRow(plan, pass, device);
@@ -142,28 +159,51 @@ final class Batcher {
         }
       }
     }
+    return passesPerToken;
   }
 
-  private void addPromptRows(InFlightPass pass) {
+  /**
+   * Gives the prompt whose turn it is a slice, and what that leaves to the next ones, whose turn is
+   * not over with it.
+   */
+  private void addPromptRows(InFlightPass pass, int passesPerToken) {
     ArrayDeque<Session> prefilling = roster.prefilling();
-    int budget = Math.min(prefillChunk, plan.remainingRows());
-    for (int turns = prefilling.size(); turns > 0 && budget > 0; turns--) {
+    int room = Math.min(prefillChunk, plan.remainingRows());
+    boolean isFirst = true;
+    for (int turns = prefilling.size(); turns > 0 && room > 0; turns--) {
       Session session = prefilling.remove();
       int count = 0;
       try {
         if (session.isReady() && !session.waitsFor(roster.running())) {
-          count = session.promptRows(budget);
-          session.addPromptRows(count, plan, pass, device);
+          count = addPromptRows(session, pass, room, passesPerToken);
         }
       } catch (Throwable e) {
         roster.fail(session, e);
         continue;
       }
-      budget -= count;
-      if (session.promptRemaining() > 0) {
+      room = pass.load().isPaced() ? 0 : room - count;
+      if (session.promptRemaining() == 0) {
+        isFirst = false;
+      } else if (room == 0 && !isFirst) {
+        prefilling.addFirst(session);
+      } else {
         prefilling.add(session);
+        isFirst &= count == 0;
       }
     }
+  }
+
+  /** Adds a slice of a prompt, which is as long as time allows if others write. */
+  private int addPromptRows(Session session, InFlightPass pass, int room, int passesPerToken) {
+    int position = session.promptPosition();
+    int most = session.promptRows(room);
+    int count =
+        passesPerToken == 0 ? most : pacer.rows(pass.load(), position, most, passesPerToken);
+    if (count > 0) {
+      session.addPromptRows(count, plan, pass, device);
+    }
+    pass.load().addPrompt(count, position, count < most);
+    return count;
   }
 
   private boolean submit(InFlightPass pass) {
@@ -190,7 +230,7 @@ final class Batcher {
         passOver(pass.session(i), failure != null);
       }
       if (failure == null) {
-        handOut(pass, results);
+        handOut(pass, results, measure(pass));
       } else {
         failAll(pass, failure);
       }
@@ -216,8 +256,19 @@ final class Batcher {
     }
   }
 
-  private void handOut(InFlightPass pass, PendingPass results) {
+  /**
+   * Tells the pacer how long a pass took that has just ended: since its beginning, or since the end
+   * of the one before it, if that ran first.
+   */
+  private long measure(InFlightPass pass) {
     long now = clock.getAsLong();
+    boolean hasWaited = lastEnd - pass.begun() > 0;
+    pacer.measured(pass.load(), now - (hasWaited ? lastEnd : pass.begun()));
+    lastEnd = now;
+    return now;
+  }
+
+  private void handOut(InFlightPass pass, PendingPass results, long now) {
     for (int i = 0; i < pass.size(); i++) {
       Session session = pass.session(i);
       if (session.isDone()) {

@@ -12,7 +12,9 @@ final class InFlightPass {
   private final int[] rows;
   private final int[] promptRows;
   private final int[] logitIndex;
+  private final PassLoad load = new PassLoad();
   private int size;
+  private long begun;
   private @Nullable PendingPass pending;
 
   InFlightPass(int maxSessions) {
@@ -26,6 +28,23 @@ final class InFlightPass {
     Arrays.fill(sessions, 0, size, null);
     size = 0;
     pending = null;
+  }
+
+  /**
+   * Notes when work on it begins.
+   *
+   * @param now on the scale of the scheduler's clock
+   */
+  void begin(long now) {
+    begun = now;
+  }
+
+  long begun() {
+    return begun;
+  }
+
+  PassLoad load() {
+    return load;
   }
 
   void addPrompt(Session session, int count) {

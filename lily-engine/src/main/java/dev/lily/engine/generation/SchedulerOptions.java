@@ -14,6 +14,8 @@ import org.jspecify.annotations.Nullable;
  * @param cache what is kept of prompts
  * @param queueTimeout a request that waits for its turn for this long is refused; {@code null} lets
  *     it wait
+ * @param maxStepTime how long a pass in which sessions write may take because of prompts that are
+ *     read beside them
  */
 public record SchedulerOptions(
     int maxSessions,
@@ -22,7 +24,10 @@ public record SchedulerOptions(
     int contextLength,
     Duration stallTimeout,
     PrefixCacheOptions cache,
-    @Nullable Duration queueTimeout) {
+    @Nullable Duration queueTimeout,
+    Duration maxStepTime) {
+  /** A few tokens a second, so no slower than people read. */
+  public static final Duration DEFAULT_MAX_STEP_TIME = Duration.ofMillis(250);
 
   public SchedulerOptions {
     if (maxSessions < 1 || queueLimit < 0 || prefillChunk < 1 || contextLength < 2) {
@@ -38,6 +43,9 @@ public record SchedulerOptions(
       throw new IllegalArgumentException(
           "queueTimeout is " + queueTimeout + "; it must be positive");
     }
+    if (!maxStepTime.isPositive()) {
+      throw new IllegalArgumentException("maxStepTime is " + maxStepTime + "; it must be positive");
+    }
   }
 
   /** Without a limit to the time in the queue. */
@@ -48,7 +56,15 @@ public record SchedulerOptions(
       int contextLength,
       Duration stallTimeout,
       PrefixCacheOptions cache) {
-    this(maxSessions, queueLimit, prefillChunk, contextLength, stallTimeout, cache, null);
+    this(
+        maxSessions,
+        queueLimit,
+        prefillChunk,
+        contextLength,
+        stallTimeout,
+        cache,
+        null,
+        DEFAULT_MAX_STEP_TIME);
   }
 
   /** Without a prefix cache. */

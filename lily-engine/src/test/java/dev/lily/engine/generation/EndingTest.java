@@ -193,7 +193,14 @@ class EndingTest {
         new ManualScheduler(
             saying("ok").build(),
             new SchedulerOptions(
-                1, 8, 32, 4096, STALL, PrefixCacheOptions.OFF, Duration.ofSeconds(10)));
+                1,
+                8,
+                32,
+                4096,
+                STALL,
+                PrefixCacheOptions.OFF,
+                Duration.ofSeconds(10),
+                SchedulerOptions.DEFAULT_MAX_STEP_TIME));
     Recorder running = s.submit(prompt(1, 3), b -> b);
     running.ready(false);
     s.turn();
