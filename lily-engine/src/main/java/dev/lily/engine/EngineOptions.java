@@ -2,6 +2,7 @@ package dev.lily.engine;
 
 import dev.lily.engine.backend.BackendOptions;
 import dev.lily.engine.backend.KeyValueType;
+import dev.lily.engine.generation.SchedulerOptions;
 import dev.lily.engine.generation.SpeculationOptions;
 import dev.lily.engine.sampling.SamplingOptions;
 import java.nio.file.Path;
@@ -19,8 +20,10 @@ import org.jspecify.annotations.Nullable;
  *     takes the smaller of the model's own limit and what {@code memoryLimitBytes} allows
  * @param maxSessions requests served at the same time; more wait in the queue
  * @param queueLimit most requests waiting
- * @param prefillChunk most prompt tokens of one pass; cancellation and other sessions wait at most
- *     that long
+ * @param prefillChunk most prompt tokens of one pass; cancellation waits at most that long
+ * @param maxStepTime how long a pass in which sessions write may take because of prompts that are
+ *     read beside them: the longest pause of a stream; a slice of a prompt is made as short as it
+ *     takes, but not shorter than a few tokens
  * @param memoryLimitBytes most bytes for weights, states and scratch; {@code null} takes the
  *     device's budget
  * @param cacheBytes most bytes of the prefix cache; 0 turns it off, {@code null} leaves the size to
@@ -46,6 +49,7 @@ public record EngineOptions(
     int maxSessions,
     int queueLimit,
     int prefillChunk,
+    Duration maxStepTime,
     @Nullable Long memoryLimitBytes,
     @Nullable Long cacheBytes,
     int snapshotInterval,
@@ -68,13 +72,16 @@ public record EngineOptions(
     notNegative("cacheBytes", cacheBytes == null ? 0 : cacheBytes);
     notNegative("snapshotInterval", snapshotInterval);
     notNegative("cacheDiskBytes", cacheDiskBytes);
-    if (!stallTimeout.isPositive()) {
-      throw new IllegalArgumentException(
-          "stallTimeout is " + stallTimeout + "; it must be positive");
+    positive("maxStepTime", maxStepTime);
+    positive("stallTimeout", stallTimeout);
+    if (queueTimeout != null) {
+      positive("queueTimeout", queueTimeout);
     }
-    if (queueTimeout != null && !queueTimeout.isPositive()) {
-      throw new IllegalArgumentException(
-          "queueTimeout is " + queueTimeout + "; it must be positive");
+  }
+
+  private static void positive(String name, Duration value) {
+    if (!value.isPositive()) {
+      throw new IllegalArgumentException(name + " is " + value + "; it must be positive");
     }
   }
 
@@ -105,6 +112,7 @@ public record EngineOptions(
     private int maxSessions = 8;
     private int queueLimit = 64;
     private int prefillChunk = 256;
+    private Duration maxStepTime = SchedulerOptions.DEFAULT_MAX_STEP_TIME;
     private @Nullable Long memoryLimitBytes;
     private @Nullable Long cacheBytes;
     private int snapshotInterval = 2048;
@@ -152,6 +160,11 @@ public record EngineOptions(
 
     public Builder prefillChunk(int value) {
       prefillChunk = value;
+      return this;
+    }
+
+    public Builder maxStepTime(Duration value) {
+      maxStepTime = value;
       return this;
     }
 
@@ -215,6 +228,7 @@ public record EngineOptions(
           maxSessions,
           queueLimit,
           prefillChunk,
+          maxStepTime,
           memoryLimitBytes,
           cacheBytes,
           snapshotInterval,

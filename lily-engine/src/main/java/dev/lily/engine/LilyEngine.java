@@ -69,7 +69,8 @@ public final class LilyEngine implements AutoCloseable {
                 options.stallTimeout(),
                 cache(loaded.plan(), layout, options),
                 options.queueTimeout(),
-                options.speculation()));
+                options.speculation(),
+                options.maxStepTime()));
   }
 
   private static PrefixCacheOptions cache(

@@ -11,6 +11,7 @@ import dev.lily.engine.generation.GenerationResult;
 import dev.lily.engine.generation.ResultCollector;
 import dev.lily.engine.sampling.SamplingOptions;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -31,7 +32,12 @@ class ConcurrentAnswersTest {
     Path nano = Path.of(Objects.requireNonNull(System.getProperty("lily.nano.dir")));
     engine =
         LilyEngine.open(
-            EngineOptions.builder(nano).contextLength(512).maxSessions(4).prefillChunk(16).build());
+            EngineOptions.builder(nano)
+                .contextLength(512)
+                .maxSessions(4)
+                .prefillChunk(16)
+                .maxStepTime(Duration.ofMillis(20)) // so that prompts are cut by time as well
+                .build());
   }
 
   @AfterAll

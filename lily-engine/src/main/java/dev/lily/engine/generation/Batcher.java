@@ -34,12 +34,14 @@ final class Batcher {
   private final LongSupplier clock;
   private final Passes passes = new Passes();
   private final PrefixCache cache;
+  private final PrefillPacer pacer;
   private final Roster roster;
   private final Speculation speculation;
   private final RowPlan plan;
+  private final int numPassesInFlight;
   private final ArrayDeque<InFlightPass> inFlight = new ArrayDeque<>();
   private final ArrayDeque<InFlightPass> idlePasses = new ArrayDeque<>();
-  private long lastReadNanos;
+  private long lastEnd;
 
   /**
    * @param messageStart the token that begins every message of a prompt; -1 if there is none
@@ -67,11 +69,14 @@ final class Batcher {
     cache =
         new PrefixCache(
             model.states(), options.cache(), messageStart, counters, passes, disk(options.cache()));
+    pacer = new PrefillPacer(options.maxStepTime());
+    lastEnd = clock.getAsLong();
     speculation = new Speculation(options.speculation(), model, places, drafts, counters);
     roster =
         new Roster(
             model.states(), masks, cache, speculation, places, options, inbox, counters, clock);
-    for (int i = 0; i < Math.min(model.maxPassesInFlight(), MAX_PASSES_IN_FLIGHT); i++) {
+    numPassesInFlight = Math.min(model.maxPassesInFlight(), MAX_PASSES_IN_FLIGHT);
+    for (int i = 0; i < numPassesInFlight; i++) {
       idlePasses.add(new InFlightPass(places));
     }
   }
@@ -140,9 +145,11 @@ final class Batcher {
     boolean submitted = false;
     try {
       plan.clear();
-      beginSpeculation(pass);
-      addDecodeRows(pass);
-      addPromptRows(pass);
+      pass.begin(clock.getAsLong());
+      beginSpeculation();
+      int passesPerToken = addDecodeRows(pass);
+      pass.load().begin(plan.numRows());
+      addPromptRows(pass, passesPerToken);
       submitted = plan.numRows() > 0 && submit(pass);
       return submitted;
     } finally {
@@ -154,9 +161,8 @@ final class Batcher {
     }
   }
 
-  private void beginSpeculation(InFlightPass pass) {
+  private void beginSpeculation() {
     if (speculation.isOn()) {
-      pass.started(clock.getAsLong());
       int writing = 0;
       for (int i = 0; i < roster.running().size(); i++) {
         writing += roster.running().get(i).promptRemaining() == 0 ? 1 : 0;
@@ -165,10 +171,19 @@ final class Batcher {
     }
   }
 
-  private void addDecodeRows(InFlightPass pass) {
+  /**
+   * Adds a row of every session that is writing.
+   *
+   * @return how many passes lie between two tokens of one of them, at most; 0 if nobody writes
+   */
+  private int addDecodeRows(InFlightPass pass) {
     List<Session> running = roster.running();
+    int passesPerToken = 0;
     for (int i = running.size() - 1; i >= 0; i--) {
       Session session = running.get(i);
+      if (session.isWriting()) {
+        passesPerToken = Math.max(passesPerToken, session.mayRunAhead() ? 1 : numPassesInFlight);
+      }
       if (session.wantsDecodeRow()) {
         try {
           session.addDecodeRows(plan, pass, device);
@@ -177,28 +192,51 @@ final class Batcher {
         }
       }
     }
+    return passesPerToken;
   }
 
-  private void addPromptRows(InFlightPass pass) {
+  /**
+   * Gives the prompt whose turn it is a slice, and what that leaves to the next ones, whose turn is
+   * not over with it.
+   */
+  private void addPromptRows(InFlightPass pass, int passesPerToken) {
     ArrayDeque<Session> prefilling = roster.prefilling();
-    int budget = Math.min(prefillChunk, plan.remainingRows());
-    for (int turns = prefilling.size(); turns > 0 && budget > 0; turns--) {
+    int room = Math.min(prefillChunk, plan.remainingRows());
+    boolean isFirst = true;
+    for (int turns = prefilling.size(); turns > 0 && room > 0; turns--) {
       Session session = prefilling.remove();
       int count = 0;
       try {
         if (session.isReady() && !session.waitsFor(roster.running())) {
-          count = session.promptRows(budget);
-          session.addPromptRows(count, plan, pass, device);
+          count = addPromptRows(session, pass, room, passesPerToken);
         }
       } catch (Throwable e) {
         roster.fail(session, e);
         continue;
       }
-      budget -= count;
-      if (session.promptRemaining() > 0) {
+      room = pass.load().isPaced() ? 0 : room - count;
+      if (session.promptRemaining() == 0) {
+        isFirst = false;
+      } else if (room == 0 && !isFirst) {
+        prefilling.addFirst(session);
+      } else {
         prefilling.add(session);
+        isFirst &= count == 0;
       }
     }
+  }
+
+  /** Adds a slice of a prompt, which is as long as time allows if others write. */
+  private int addPromptRows(Session session, InFlightPass pass, int room, int passesPerToken) {
+    int position = session.promptPosition();
+    int most = session.promptRows(room);
+    int count =
+        passesPerToken == 0 ? most : pacer.rows(pass.load(), position, most, passesPerToken);
+    if (count > 0) {
+      session.addPromptRows(count, plan, pass, device);
+    }
+    pass.load().addPrompt(count, position, count < most);
+    return count;
   }
 
   private boolean submit(InFlightPass pass) {
@@ -220,28 +258,17 @@ final class Batcher {
     try {
       PendingPass results = pass.pending();
       Throwable failure = await(results);
-      measure(pass);
       passes.countEnded();
       for (int i = 0; i < pass.size(); i++) {
         passOver(pass.session(i), failure != null);
       }
       if (failure == null) {
-        handOut(pass, results);
+        handOut(pass, results, measure(pass));
       } else {
         failAll(pass, failure);
       }
     } finally {
       recycle(pass);
-    }
-  }
-
-  /** Of passes that overlap, only the time behind the one before counts. */
-  private void measure(InFlightPass pass) {
-    if (speculation.isOn()) {
-      long now = clock.getAsLong();
-      long waited = Math.max(0, lastReadNanos - pass.startNanos());
-      speculation.ran(pass, now - pass.startNanos() - waited);
-      lastReadNanos = now;
     }
   }
 
@@ -262,8 +289,21 @@ final class Batcher {
     }
   }
 
-  private void handOut(InFlightPass pass, PendingPass results) {
+  /**
+   * Tells how long a pass took that has just ended: since its beginning, or since the end of the one
+   * before it, if that ran first.
+   */
+  private long measure(InFlightPass pass) {
     long now = clock.getAsLong();
+    boolean hasWaited = lastEnd - pass.begun() > 0;
+    long nanos = now - (hasWaited ? lastEnd : pass.begun());
+    pacer.measured(pass.load(), nanos);
+    speculation.ran(pass, nanos);
+    lastEnd = now;
+    return now;
+  }
+
+  private void handOut(InFlightPass pass, PendingPass results, long now) {
     for (int i = 0; i < pass.size(); i++) {
       Session session = pass.session(i);
       if (session.isDone()) {

@@ -14,9 +14,8 @@ final class InFlightPass {
   private final int[] logitIndex;
   private final int[] numTokens;
   private int size;
-  private int numRows;
-  private boolean hasPrompt;
-  private long startNanos;
+  private final PassLoad load = new PassLoad();
+  private long begun;
   private @Nullable PendingPass pending;
 
   InFlightPass(int maxSessions) {
@@ -30,9 +29,24 @@ final class InFlightPass {
   void clear() {
     Arrays.fill(sessions, 0, size, null);
     size = 0;
-    numRows = 0;
-    hasPrompt = false;
     pending = null;
+  }
+
+  /**
+   * Notes when work on it begins.
+   *
+   * @param now on the scale of the scheduler's clock
+   */
+  void begin(long now) {
+    begun = now;
+  }
+
+  long begun() {
+    return begun;
+  }
+
+  PassLoad load() {
+    return load;
   }
 
   void addPrompt(Session session, int count) {
@@ -59,27 +73,6 @@ final class InFlightPass {
     promptRows[size] = numPromptRows;
     logitIndex[size] = index;
     numTokens[size++] = tokens;
-    numRows += count;
-    hasPrompt |= numPromptRows > 0;
-  }
-
-  void started(long nanos) {
-    startNanos = nanos;
-  }
-
-  /** When it began to be put together. */
-  long startNanos() {
-    return startNanos;
-  }
-
-  /** Rows of all sessions. */
-  int numRows() {
-    return numRows;
-  }
-
-  /** Whether any of them are of a prompt. */
-  boolean hasPrompt() {
-    return hasPrompt;
   }
 
   void submitted(PendingPass pass) {

@@ -15,6 +15,8 @@ import org.jspecify.annotations.Nullable;
  * @param queueTimeout a request that waits for its turn for this long is refused; {@code null} lets
  *     it wait
  * @param speculation whether tokens are drafted
+ * @param maxStepTime how long a pass in which sessions write may take because of prompts that are
+ *     read beside them
  */
 public record SchedulerOptions(
     int maxSessions,
@@ -24,7 +26,10 @@ public record SchedulerOptions(
     Duration stallTimeout,
     PrefixCacheOptions cache,
     @Nullable Duration queueTimeout,
-    SpeculationOptions speculation) {
+    SpeculationOptions speculation,
+    Duration maxStepTime) {
+  /** A few tokens a second, so no slower than people read. */
+  public static final Duration DEFAULT_MAX_STEP_TIME = Duration.ofMillis(250);
 
   public SchedulerOptions {
     if (maxSessions < 1 || queueLimit < 0 || prefillChunk < 1 || contextLength < 2) {
@@ -39,6 +44,9 @@ public record SchedulerOptions(
     if (queueTimeout != null && !queueTimeout.isPositive()) {
       throw new IllegalArgumentException(
           "queueTimeout is " + queueTimeout + "; it must be positive");
+    }
+    if (!maxStepTime.isPositive()) {
+      throw new IllegalArgumentException("maxStepTime is " + maxStepTime + "; it must be positive");
     }
   }
 
@@ -58,7 +66,8 @@ public record SchedulerOptions(
         stallTimeout,
         cache,
         null,
-        SpeculationOptions.OFF);
+        SpeculationOptions.OFF,
+        DEFAULT_MAX_STEP_TIME);
   }
 
   /** Without a prefix cache. */

@@ -201,16 +201,26 @@ final class Session {
   }
 
   /**
-   * How many prompt tokens to submit next. The first call takes what the cache has, so that what
-   * other sessions read in the meantime counts, and so that the copy is made in the same pass.
+   * Position of the prompt token to submit next. The first call takes what the cache has, so that
+   * what other sessions read in the meantime counts, and so that the copy is made in the same pass.
    */
-  int promptRows(int most) {
+  int promptPosition() {
     if (cached == NOT_LOOKED_UP) {
       cached = prefix().restore(sequence());
       promptSubmitted = cached;
       promptRead = cached;
     }
+    return promptSubmitted;
+  }
+
+  /** How many prompt tokens to submit next, so that the state can be kept behind them. */
+  int promptRows(int most) {
     return prefix().rows(promptSubmitted, Math.min(most, promptRemaining()));
+  }
+
+  /** Whether its prompt is submitted and its consumer takes what is written. */
+  boolean isWriting() {
+    return ready && promptRemaining() == 0;
   }
 
   /**
@@ -224,7 +234,8 @@ final class Session {
         && (samplesSubmitted == generated || mayRunAhead());
   }
 
-  private boolean mayRunAhead() {
+  /** Whether its next row may be submitted before the token before it is read. */
+  boolean mayRunAhead() {
     return guide == null && (drafts == null || drafts.mayRunAhead());
   }
 

@@ -64,8 +64,9 @@ final class Speculation {
 
   /** A pass has run. */
   void ran(InFlightPass pass, long nanos) {
-    if (!pass.hasPrompt() && pass.size() > 0) {
-      times.ran(pass.size(), pass.numRows() - pass.size(), nanos);
+    PassLoad load = pass.load();
+    if (isOn() && load.promptRows() == 0 && pass.size() > 0) {
+      times.ran(pass.size(), load.otherRows() - pass.size(), nanos);
     }
   }
 

@@ -200,7 +200,8 @@ class EndingTest {
                 STALL,
                 PrefixCacheOptions.OFF,
                 Duration.ofSeconds(10),
-                SpeculationOptions.OFF));
+                SpeculationOptions.OFF,
+                SchedulerOptions.DEFAULT_MAX_STEP_TIME));
     Recorder running = s.submit(prompt(1, 3), b -> b);
     running.ready(false);
     s.turn();

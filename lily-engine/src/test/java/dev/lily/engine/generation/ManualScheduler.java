@@ -10,7 +10,9 @@ import dev.lily.engine.model.ScriptedModel.Script;
 import dev.lily.engine.sampling.SamplingOptions;
 import dev.lily.engine.sampling.SamplingParameters;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.function.ToLongFunction;
 import java.util.function.UnaryOperator;
 
 /** A scheduler without its thread: the test takes the turns and sets the clock. */
@@ -79,6 +81,25 @@ final class ManualScheduler {
             new EncodedPrompt(prompt, thinking),
             SamplingParameters.of(SamplingOptions.GREEDY, 1, topLogprobs),
             listener));
+  }
+
+  /**
+   * Lets passes take time: as on a device that runs them one after the other, or on the host if
+   * there is one at a time.
+   */
+  void taking(ToLongFunction<List<Rows>> nanos) {
+    List<Long> ends = new ArrayList<>();
+    model.onPasses(
+        rows -> {
+          boolean waits = !ends.isEmpty() && ends.getLast() - now > 0;
+          ends.add((waits ? ends.getLast() : now) + nanos.applyAsLong(rows));
+        },
+        step -> now += Math.max(0, ends.get(step) - now));
+  }
+
+  /** The clock. */
+  long now() {
+    return now;
   }
 
   long turn() {

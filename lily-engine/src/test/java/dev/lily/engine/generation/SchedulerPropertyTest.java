@@ -14,6 +14,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Random;
 import net.jqwik.api.Arbitraries;
 import net.jqwik.api.Arbitrary;
 import net.jqwik.api.Combinators;
@@ -76,9 +77,12 @@ class SchedulerPropertyTest {
       @ForAll @IntRange(min = 1, max = 2) int depth,
       @ForAll @IntRange(min = 1, max = 5) int places,
       @ForAll @IntRange(min = 1, max = 40) int chunk,
-      @ForAll @IntRange(min = 12, max = 40) int pages) {
+      @ForAll @IntRange(min = 12, max = 40) int pages,
+      @ForAll @IntRange(min = 1, max = 2000) int maxStepMicros,
+      @ForAll int speeds) {
     ScriptedModel model = model(CHAIN).maxPassesInFlight(depth).maxRows(48).pages(pages, 8).build();
-    List<Heard> together = run(model, places, chunk, jobs);
+    List<Heard> together =
+        run(model, places, chunk, Duration.ofNanos(1000L * maxStepMicros), speeds, jobs);
     for (int i = 0; i < jobs.size(); i++) {
       Job job = jobs.get(i);
       Heard alone = alone(job);
@@ -105,18 +109,38 @@ class SchedulerPropertyTest {
                     model(CHAIN).build(),
                     1,
                     256,
+                    Duration.ofDays(1),
+                    0,
                     List.of(new Job(j.seed, j.promptLength, j.maxTokens, j.minTokens, 0, -1, 0)))
                 .getFirst());
   }
 
-  private static List<Heard> run(ScriptedModel model, int places, int chunk, List<Job> jobs) {
+  /** Passes take random times, so that slices of prompts are of random lengths. */
+  private static List<Heard> run(
+      ScriptedModel model,
+      int places,
+      int chunk,
+      Duration maxStepTime,
+      int speeds,
+      List<Job> jobs) {
+    Random random = new Random(speeds);
+    long[] now = {0};
+    model.onPasses(_ -> {}, _ -> now[0] += 1000L * random.nextInt(3000));
     Scheduler scheduler =
         new Scheduler(
             model,
             Nano.TOKENIZER,
             new int[] {Nano.END},
-            new SchedulerOptions(places, jobs.size(), chunk, 4096, Duration.ofSeconds(1)),
-            () -> 0);
+            new SchedulerOptions(
+                places,
+                jobs.size(),
+                chunk,
+                4096,
+                Duration.ofDays(1),
+                PrefixCacheOptions.OFF,
+                null,
+                maxStepTime),
+            () -> now[0]);
     List<Recorder> recorders = new ArrayList<>();
     jobs.forEach(_ -> recorders.add(new Recorder()));
     int remaining = jobs.size();

@@ -13,6 +13,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.Consumer;
+import java.util.function.IntConsumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -83,6 +85,8 @@ public final class ScriptedModel implements LanguageModel {
   private final List<Pass> passesInFlight = new ArrayList<>();
   private final List<ScriptedDeviceState.Sequence> made = new ArrayList<>();
   private final List<ScriptedDeviceState.Sequence> copied = new ArrayList<>();
+  private Consumer<List<Rows>> submitted = _ -> {};
+  private IntConsumer awaited = _ -> {};
   private int begun;
   private int inFlight;
   private volatile boolean closed;
@@ -218,6 +222,17 @@ public final class ScriptedModel implements LanguageModel {
     return gates.computeIfAbsent(step, _ -> new Gate());
   }
 
+  /**
+   * Says who is told of passes, to let time go by.
+   *
+   * @param submitted takes the rows of a pass when it is submitted
+   * @param awaited takes the number of a submitted pass, counted from 0, when it is awaited
+   */
+  public void onPasses(Consumer<List<Rows>> submitted, IntConsumer awaited) {
+    this.submitted = submitted;
+    this.awaited = awaited;
+  }
+
   /** The rows of each step so far that was submitted. */
   public List<List<Rows>> steps() {
     return steps;
@@ -266,7 +281,7 @@ public final class ScriptedModel implements LanguageModel {
       breach("pass " + step + " was begun with " + inFlight + " in flight");
     }
     checkPlan(plan);
-    Pass pass = new Pass(step, plan.numLogitRows());
+    Pass pass = new Pass(step, steps.size(), plan.numLogitRows());
     pass.made.addAll(made);
     pass.copied.addAll(copied);
     made.clear();
@@ -282,6 +297,7 @@ public final class ScriptedModel implements LanguageModel {
     inFlight++;
     passesInFlight.add(pass);
     steps.add(List.copyOf(rows));
+    submitted.accept(steps.getLast());
     return pass;
   }
 
@@ -448,6 +464,7 @@ public final class ScriptedModel implements LanguageModel {
 
   private final class Pass implements PendingPass {
     private final int step;
+    private final int number;
     private final int[] tokens;
     private final int[] topLogprobs;
     private final List<ScriptedDeviceState.Sequence> sequences = new ArrayList<>();
@@ -457,8 +474,9 @@ public final class ScriptedModel implements LanguageModel {
     private final Set<Integer> written = new HashSet<>();
     private boolean awaited;
 
-    Pass(int step, int numLogitRows) {
+    Pass(int step, int number, int numLogitRows) {
       this.step = step;
+      this.number = number;
       tokens = new int[numLogitRows];
       topLogprobs = new int[numLogitRows];
     }
@@ -471,6 +489,7 @@ public final class ScriptedModel implements LanguageModel {
         gate.reached.fire();
         gate.released.await();
       }
+      ScriptedModel.this.awaited.accept(number);
       if (!awaited) {
         awaited = true;
         inFlight--;

@@ -49,6 +49,7 @@ final class PropertyMapper {
             .maxSessions(atLeast("lily.max-sessions", properties.maxSessions(), 1))
             .queueLimit(atLeast("lily.queue-limit", properties.queueLimit(), 0))
             .prefillChunk(atLeast("lily.prefill-chunk", properties.prefillChunk(), 1))
+            .maxStepTime(positive("lily.max-step-time", properties.maxStepTime()))
             .memoryLimitBytes(memoryLimit(properties.memoryLimit()))
             .cacheBytes(cacheBytes(properties.cache().bytes()))
             .snapshotInterval(

@@ -63,6 +63,7 @@ class LilyPropertiesTest {
                 "lily.queue-limit=0",
                 "lily.queue-timeout=7s",
                 "lily.prefill-chunk=64",
+                "lily.max-step-time=80ms",
                 "lily.memory-limit=2GB",
                 "lily.cache.bytes=64MB",
                 "lily.cache.snapshot-interval=512",
@@ -89,6 +90,7 @@ class LilyPropertiesTest {
                 .queueLimit(0)
                 .queueTimeout(Duration.ofSeconds(7))
                 .prefillChunk(64)
+                .maxStepTime(Duration.ofMillis(80))
                 .memoryLimitBytes(2L << 30)
                 .cacheBytes(64L << 20)
                 .snapshotInterval(512)
@@ -147,6 +149,7 @@ class LilyPropertiesTest {
     "lily.queue-limit, -1, it must be at least 0",
     "lily.queue-timeout, 0s, it must be positive",
     "lily.prefill-chunk, 0, it must be at least 1",
+    "lily.max-step-time, 0s, it must be positive",
     "lily.context-length, 0, it must be at least 1",
     "lily.memory-limit, 0B, it must be positive",
     "lily.cache.bytes, -1B, it must not be negative; 0 turns the cache off",
