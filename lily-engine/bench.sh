@@ -13,6 +13,6 @@ for argument in "$@"; do
   if [ -e "$here/$argument" ]; then argument=$here/$argument; fi
   arguments="$arguments \"$argument\""
 done
-exec mvn -q -B -Dstyle.color=never -pl lily-engine compile org.codehaus.mojo:exec-maven-plugin:3.5.1:exec \
+exec mvn -q -pl lily-engine compile org.codehaus.mojo:exec-maven-plugin:3.5.1:exec \
   -Dexec.executable=java -Dexec.classpathScope=runtime \
   -Dexec.args="--add-modules=jdk.incubator.vector ${LILY_BENCH_JVM:-} -cp %classpath dev.lily.engine.bench.$tool$arguments"

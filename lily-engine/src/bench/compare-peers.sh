@@ -29,6 +29,11 @@ bench=$here/../../bench.sh
 peers=${PEERS:-${TMPDIR:-/tmp}/lily-peers}
 mkdir -p "$peers/node" "$peers/jlama" "$peers/models"
 
+tool() { # NAME ARGUMENT...
+  # Maven writes colour codes around what a tool prints.
+  "$bench" "$@" | sed 's/\x1b\[[0-9;]*m//g'
+}
+
 install_llama_cpp() {
   libraries=$peers/node/node_modules/@node-llama-cpp/linux-x64/bins/linux-x64
   if [ ! -d "$libraries" ]; then
@@ -63,7 +68,7 @@ install_jlama() {
 POM
   mvn -q -B -f "$peers/jlama/pom.xml" dependency:build-classpath -Dmdep.outputFile="$peers/jlama/classpath"
   jlama_path=$peers/jlama:$(cat "$peers/jlama/classpath")
-  java=$("$bench" JavaHome)/bin/java
+  java=$(tool JavaHome)/bin/java
   "${java}c" -nowarn -cp "$jlama_path" -d "$peers/jlama" "$here/JlamaBench.java"
 }
 
@@ -81,7 +86,7 @@ model tiny "$here/random_model.py" --gguf-f32 tiny
 model "$size" "$here/random_model.py" "$size"
 tokens=5,9,100,7
 theirs=$(GREEDY=$tokens "$peers/llama_bench" "$libraries" "$peers/models/tiny/model.gguf" "$threads" 8 8 1 | sed 's/:[^ ]*//g; s/ *$//')
-ours=$("$bench" GreedyTokens "$peers/models/tiny/mlx" "$tokens" 16)
+ours=$(tool GreedyTokens "$peers/models/tiny/mlx" "$tokens" 16)
 if [ "$theirs" != "$ours" ]; then
   printf 'The engines do not compute one model: on tiny in fp32 llama.cpp gives\n%s\nLily\n%s\n' "$theirs" "$ours" >&2
   exit 1
@@ -113,7 +118,7 @@ if [ "$size" = mid ]; then
 fi
 for ((round = 1; round <= rounds; round++)); do
   echo "Round $round of $rounds" >&2
-  record machine "$("$bench" MachineBench "$threads" --json)"
+  record machine "$(tool MachineBench "$threads" --json)"
   lily fp32
   while IFS='=' read -r name options; do
     # Options are words.
