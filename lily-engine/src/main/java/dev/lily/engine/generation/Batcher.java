@@ -290,8 +290,8 @@ final class Batcher {
   }
 
   /**
-   * Tells how long a pass took that has just ended: since its beginning, or since the end of the one
-   * before it, if that ran first.
+   * Tells how long a pass took that has just ended: since its beginning, or since the end of the
+   * one before it, if that ran first.
    */
   private long measure(InFlightPass pass) {
     long now = clock.getAsLong();

@@ -38,7 +38,15 @@ class PacedPrefillTest {
         new ManualScheduler(
             model.pages(8 * 2560, 16).build(),
             new SchedulerOptions(
-                8, 64, CHUNK, 40_000, ManualScheduler.STALL, PrefixCacheOptions.OFF, null, BOUND));
+                8,
+                64,
+                CHUNK,
+                40_000,
+                ManualScheduler.STALL,
+                PrefixCacheOptions.OFF,
+                null,
+                SpeculationOptions.OFF,
+                BOUND));
     s.taking(PacedPrefillTest::nanos);
     return s;
   }

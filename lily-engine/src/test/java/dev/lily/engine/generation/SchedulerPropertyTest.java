@@ -139,6 +139,7 @@ class SchedulerPropertyTest {
                 Duration.ofDays(1),
                 PrefixCacheOptions.OFF,
                 null,
+                SpeculationOptions.OFF,
                 maxStepTime),
             () -> now[0]);
     List<Recorder> recorders = new ArrayList<>();

@@ -178,7 +178,8 @@ class SpeculationPropertyTest {
                 Duration.ofDays(1),
                 PrefixCacheOptions.OFF,
                 null,
-                speculation),
+                speculation,
+                SchedulerOptions.DEFAULT_MAX_STEP_TIME),
             () -> now[0] += 1000,
             sources);
     List<Recorder> recorders = new ArrayList<>();

@@ -29,7 +29,8 @@ class LilyMetersTest {
   @Test
   void readsTheEnginesCountersWhenAsked() {
     EngineStats[] now = {
-      new EngineStats(2, 1, 20, 3, 10, 4, 5, 1000, 300, 700, 900, 6, 64, CACHE, DISK, DRAFTS, "", true)
+      new EngineStats(
+          2, 1, 20, 3, 10, 4, 5, 1000, 300, 700, 900, 6, 64, CACHE, DISK, DRAFTS, "", true)
     };
     Supplier<EngineStats> stats = () -> now[0];
     new LilyMeterBinder(stats).bindTo(registry);
@@ -64,7 +65,8 @@ class LilyMetersTest {
     assertThat(registry.get("lily.kv.pages").tag("state", "total").gauge().value()).isEqualTo(64);
 
     now[0] =
-        new EngineStats(0, 0, 21, 3, 11, 4, 5, 1100, 300, 750, 950, 0, 64, CACHE, DISK, DRAFTS, "", true);
+        new EngineStats(
+            0, 0, 21, 3, 11, 4, 5, 1100, 300, 750, 950, 0, 64, CACHE, DISK, DRAFTS, "", true);
     assertThat(counter("lily.requests", "outcome", "completed")).isEqualTo(11);
     assertThat(registry.get("lily.kv.pages").tag("state", "used").gauge().value()).isZero();
   }
