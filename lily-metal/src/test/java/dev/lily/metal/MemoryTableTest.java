@@ -1,14 +1,17 @@
 package dev.lily.metal;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.withinPercentage;
 
 import dev.lily.engine.backend.Backend;
 import dev.lily.engine.backend.BackendOptions;
 import dev.lily.engine.backend.DeviceState;
+import dev.lily.engine.backend.KeyValueType;
 import dev.lily.engine.backend.ModelShape;
 import dev.lily.engine.backend.PassLimits;
 import dev.lily.engine.backend.StateLayout;
+import dev.lily.engine.backend.UnsupportedKeyValueTypeException;
 import dev.lily.metal.device.MetalDouble;
 import dev.lily.metal.device.MetalDoubleExtension;
 import dev.lily.metal.device.MetalGpuExtension;
@@ -99,6 +102,8 @@ class MemoryTableTest {
       Backend sizes = new MemoryTable.Sizes(1);
       try (Backend metal = new MetalBackendProvider().open(BackendOptions.DEFAULT)) {
         assertThat(metal.stateBytes(layout)).isEqualTo(sizes.stateBytes(layout));
+        assertThatExceptionOfType(UnsupportedKeyValueTypeException.class)
+            .isThrownBy(() -> metal.stateBytes(layout.with(KeyValueType.INT8)));
         assertThat(metal.workspaceBytes(shape, limits))
             .isEqualTo(sizes.workspaceBytes(shape, limits));
         assertThat(metal.tensorBytes(258, 2048)).isEqualTo(sizes.tensorBytes(258, 2048));

@@ -1,10 +1,13 @@
 package dev.lily.metal;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.lily.engine.EngineOptions;
 import dev.lily.engine.LilyEngine;
+import dev.lily.engine.backend.KeyValueType;
+import dev.lily.engine.backend.UnsupportedKeyValueTypeException;
 import dev.lily.engine.chat.Conversation;
 import dev.lily.engine.chat.Message;
 import dev.lily.engine.generation.FinishReason;
@@ -22,6 +25,8 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** lily-nano from the request to the answer on Metal. */
 @ExtendWith(MetalGpuExtension.class)
@@ -80,6 +85,25 @@ class MetalEngineTest {
       GenerationResult result = engine.generate(request);
       assertThat(result.text()).isEqualTo(processor.generate(request).text()).startsWith("Hello");
       assertThat(result.finishReason()).isEqualTo(FinishReason.STOP);
+    }
+  }
+
+  /** Nor does {@code auto} go on to the processor, which could do it but is slower. */
+  @ParameterizedTest
+  @ValueSource(strings = {"metal", "auto"})
+  void refusesKeysAndValuesThatItsKernelsCannotRead(String backend) {
+    for (KeyValueType type : List.of(KeyValueType.INT8, KeyValueType.FP32)) {
+      EngineOptions options = options().backend(backend).kvCache(type).build();
+      assertThatExceptionOfType(UnsupportedKeyValueTypeException.class)
+          .isThrownBy(() -> LilyEngine.open(options))
+          .satisfies(
+              e -> {
+                assertThat(e.backend()).isEqualTo("metal");
+                assertThat(e.type()).isEqualTo(type);
+              })
+          .withMessageContaining("lily.kv-cache is '" + type.word() + "'")
+          .withMessageContaining("metal keeps keys and values in bf16 only")
+          .withMessageContaining("lily.backend");
     }
   }
 

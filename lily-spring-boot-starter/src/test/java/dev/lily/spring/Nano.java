@@ -2,6 +2,7 @@ package dev.lily.spring;
 
 import dev.lily.engine.EngineOptions;
 import dev.lily.engine.LilyEngine;
+import dev.lily.engine.backend.KeyValueType;
 import java.nio.file.Path;
 
 /** The test model, lily-nano, and an engine on it that all tests of this JVM share. */
@@ -14,9 +15,18 @@ public final class Nano {
 
   private Nano() {}
 
+  /** To measure another one by hand. */
+  private static final KeyValueType KV_CACHE =
+      KeyValueType.of(System.getProperty("lily.nano.kv-cache", KeyValueType.BF16.word()));
+
   private static final class Shared {
     private static final LilyEngine ENGINE =
-        LilyEngine.open(EngineOptions.builder(DIRECTORY).maxSessions(8).queueLimit(256).build());
+        LilyEngine.open(
+            EngineOptions.builder(DIRECTORY)
+                .maxSessions(8)
+                .queueLimit(256)
+                .kvCache(KV_CACHE)
+                .build());
   }
 
   /** Open until the JVM ends. */

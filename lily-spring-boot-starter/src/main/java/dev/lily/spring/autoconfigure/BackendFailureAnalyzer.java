@@ -1,6 +1,7 @@
 package dev.lily.spring.autoconfigure;
 
 import dev.lily.engine.backend.BackendException;
+import dev.lily.engine.backend.UnsupportedKeyValueTypeException;
 import org.springframework.boot.diagnostics.AbstractFailureAnalyzer;
 import org.springframework.boot.diagnostics.FailureAnalysis;
 
@@ -9,6 +10,12 @@ final class BackendFailureAnalyzer extends AbstractFailureAnalyzer<BackendExcept
 
   @Override
   protected FailureAnalysis analyze(Throwable rootFailure, BackendException cause) {
+    if (cause instanceof UnsupportedKeyValueTypeException) {
+      return new FailureAnalysis(
+          "Lily cannot keep keys and values as configured. " + cause.getMessage(),
+          "Set lily.kv-cache to bf16, or lily.backend to cpu, which takes every type.",
+          cause);
+    }
     String action =
         "Check lily.backend (auto takes the best available back end), lily.cpu.kernels and"
             + " lily.cpu.threads.";

@@ -3,6 +3,8 @@ package dev.lily.spring.autoconfigure;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatException;
 
+import dev.lily.engine.backend.KeyValueType;
+import dev.lily.engine.backend.UnsupportedKeyValueTypeException;
 import dev.lily.spring.Nano;
 import java.io.IOException;
 import java.nio.channels.FileChannel;
@@ -10,6 +12,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
@@ -182,5 +185,17 @@ class FailureAnalysisTest {
                 "x", new IllegalCallerException("Illegal native access from: unnamed module @1")));
     assertThat(analysis.getAction()).contains("--enable-native-access=ALL-UNNAMED");
     assertThat(analyzer.analyze(new IllegalCallerException("other"))).isNull();
+  }
+
+  /** No back end of this machine refuses a type. */
+  @Test
+  void namesThePropertyOfKeysAndValuesThatABackEndCannotKeep() {
+    UnsupportedKeyValueTypeException cause =
+        new UnsupportedKeyValueTypeException(
+            "metal", KeyValueType.INT8, EnumSet.of(KeyValueType.BF16));
+    FailureAnalysis analysis = new BackendFailureAnalyzer().analyze(cause, cause);
+    assertThat(analysis.getDescription())
+        .contains("lily.kv-cache is 'int8'", "metal keeps keys and values in bf16 only");
+    assertThat(analysis.getAction()).contains("lily.kv-cache", "lily.backend");
   }
 }
