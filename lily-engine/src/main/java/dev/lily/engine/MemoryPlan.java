@@ -11,7 +11,7 @@ package dev.lily.engine;
  * @param snapshotBytes recurrent slots of the prefix cache's snapshots
  * @param cacheBytes most bytes of the prefix cache: its snapshots, and the KV pages that they take
  *     from the pool while sessions do not need them; 0 if it is off
- * @param scratchBytes activations and kernel workspace
+ * @param scratchBytes activations, kernel workspace, and buffers of what goes to disk
  * @param budgetBytes what the device or the user allows
  * @param contextLength tokens of one sequence
  * @param maxSessions sequences at the same time

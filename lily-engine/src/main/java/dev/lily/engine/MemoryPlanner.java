@@ -3,6 +3,7 @@ package dev.lily.engine;
 import dev.lily.engine.backend.Backend;
 import dev.lily.engine.backend.PassLimits;
 import dev.lily.engine.backend.StateLayout;
+import dev.lily.engine.generation.disk.DiskWorker;
 import dev.lily.engine.model.qwen35moe.Qwen35Config;
 import dev.lily.engine.model.qwen35moe.Qwen35Moe;
 import org.jspecify.annotations.Nullable;
@@ -49,7 +50,8 @@ record MemoryPlanner(
   Sizes plan() {
     int asked = askedContextLength();
     PassLimits limits = limits(asked);
-    long scratch = Qwen35Moe.scratchBytes(config, vocabulary, limits, backend);
+    long buffers = options.cacheDirectory() == null ? 0 : DiskWorker.BUFFER_BYTES;
+    long scratch = Qwen35Moe.scratchBytes(config, vocabulary, limits, backend) + buffers;
     long slots = backend.stateBytes(layout(0, 0));
     long page = backend.stateBytes(layout(1, 0)) - slots;
     long snapshot = backend.stateBytes(layout(0, 1)) - slots;

@@ -82,9 +82,16 @@ final class Batcher {
   }
 
   private @Nullable DiskTier disk(PrefixCacheOptions options) {
-    return options.disk() == null || options.bytes() == 0 || model.states().maxSnapshots() == 0
-        ? null
-        : DiskTier.open(options.disk(), device, passes, counters.disk(), clock, inbox::signal);
+    if (options.disk() == null) {
+      return null;
+    }
+    if (options.bytes() == 0 || model.states().maxSnapshots() == 0) {
+      String problem = "There is nothing to keep on disk, because the prefix cache is off";
+      counters.disk().problem(problem);
+      log.warn("{}", problem);
+      return null;
+    }
+    return DiskTier.open(options.disk(), device, passes, counters.disk(), clock, inbox::signal);
   }
 
   /** Sessions that can run at the same time: each has room for a row and its logits in a pass. */

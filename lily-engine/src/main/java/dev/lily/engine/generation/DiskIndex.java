@@ -66,10 +66,6 @@ final class DiskIndex {
     return null;
   }
 
-  boolean has(DiskEntry entry) {
-    return leastRecent.containsKey(entry);
-  }
-
   /** Counts an entry as used, and then those that it continues. */
   void touch(DiskEntry used) {
     for (DiskEntry entry = used; entry != null; entry = entry.parent()) {
@@ -111,7 +107,8 @@ final class DiskIndex {
         if (kept.stream().anyMatch(entry -> entry.needs(oldest))) {
           return false;
         }
-        gone.addAll(remove(oldest));
+        forget(oldest);
+        gone.add(oldest);
       }
     }
     return true;
@@ -126,13 +123,15 @@ final class DiskIndex {
       }
     }
     // In the order of use, those that continue an entry come before it.
-    for (DiskEntry each : gone) {
-      Node<DiskEntry> node = leastRecent.remove(each);
-      if (node != null) {
-        tree.remove(node);
-        bytes -= each.bytes();
-      }
-    }
+    gone.forEach(this::forget);
     return gone;
+  }
+
+  private void forget(DiskEntry entry) {
+    Node<DiskEntry> node = leastRecent.remove(entry);
+    if (node != null) {
+      tree.remove(node);
+      bytes -= entry.bytes();
+    }
   }
 }

@@ -9,17 +9,13 @@ import dev.lily.engine.generation.disk.EntryShape;
 import dev.lily.engine.model.SequenceState.Snapshot;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.attribute.FileTime;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.time.Duration;
-import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HexFormat;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
@@ -38,9 +34,6 @@ final class DiskTier {
   /** Most bytes copied in a turn while requests are served. */
   private static final long BUSY_BYTES = 8 << 20;
 
-  /** How long nothing is written after a write failed. */
-  private static final long PAUSE_NANOS = Duration.ofSeconds(60).toNanos();
-
   /** How long reading may get nowhere. */
   private static final long STUCK_NANOS = Duration.ofSeconds(10).toNanos();
 
@@ -49,53 +42,37 @@ final class DiskTier {
 
   private static final Duration END = Duration.ofSeconds(2);
 
-  private record Unsaved(int[] tokens, long pass) {}
-
-  private final CacheDirectory directory;
-  private final EntryShape shape;
+  private final EntryFiles files;
   private final DiskIndex index;
-  private final DiskWorker worker;
+  private final SaveQueue saves;
   private final Passes passes;
-  private final DiskCounters counters;
   private final LongSupplier clock;
-  private final LinkedHashMap<Snapshot, Unsaved> unsaved = new LinkedHashMap<>();
-  private @Nullable SnapshotSave save;
   private @Nullable SnapshotLoad load;
-  private boolean paused;
-  private long pausedUntil;
   private long lastProgress;
+  private boolean hasBegun;
   private boolean stuck;
 
-  /**
-   * @param contents of the directory
-   */
-  DiskTier(
-      CacheDirectory directory,
+  private DiskTier(
+      EntryFiles files,
       CacheDirectory.Contents contents,
-      EntryShape shape,
       long maxBytes,
-      DiskWorker worker,
       Passes passes,
-      DiskCounters counters,
       LongSupplier clock) {
-    this.directory = directory;
-    this.shape = shape;
-    this.worker = worker;
+    this.files = files;
     this.passes = passes;
-    this.counters = counters;
     this.clock = clock;
     index = new DiskIndex(maxBytes);
+    saves = new SaveQueue(files, index, passes, clock);
     for (CacheDirectory.Found found : contents.entries()) {
       if (found.entry().position() == 0) {
         index.addOther(found.entry());
       } else if (!index.add(found.entry(), found.tokens())) {
-        delete(List.of(found.entry()));
+        files.delete(List.of(found.entry()));
       }
     }
-    counters.countFailures(contents.deleted().size());
     List<DiskEntry> gone = new ArrayList<>();
     index.makeRoom(0, List.of(), gone);
-    delete(gone);
+    files.delete(gone);
     show();
   }
 
@@ -118,7 +95,7 @@ final class DiskTier {
           new EntryShape(device.layout().pageTokens(), device.pageBytes(), device.slotBytes());
       directory =
           CacheDirectory.open(
-              options.directory(), key(options.model(), device), shape, options.files());
+              options.directory(), key(options.model(), device, shape), shape, options.files());
       CacheDirectory.Contents contents = directory.scan();
       if (!contents.deleted().isEmpty()) {
         log.warn(
@@ -127,10 +104,10 @@ final class DiskTier {
             directory.path(),
             contents.deleted().getFirst());
       }
+      counters.countFailures(contents.deleted().size());
       DiskWorker worker = new DiskWorker(options.thread().get(), shape, signal);
-      DiskTier tier =
-          new DiskTier(
-              directory, contents, shape, options.maxBytes(), worker, passes, counters, clock);
+      EntryFiles files = new EntryFiles(directory, shape, worker, counters);
+      DiskTier tier = new DiskTier(files, contents, options.maxBytes(), passes, clock);
       log.info(
           "Prefix cache on disk: {} entries, {} of at most {} MiB, in {}",
           counters.entries(),
@@ -162,9 +139,11 @@ final class DiskTier {
     }
   }
 
-  private static String key(String model, DeviceState device) {
+  private static String key(String model, DeviceState device, EntryShape shape) {
     try {
-      byte[] words = (model + "\n" + device.format()).getBytes(StandardCharsets.UTF_8);
+      byte[] words =
+          String.join("\n", model, device.format(), shape.toString())
+              .getBytes(StandardCharsets.UTF_8);
       return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(words));
     } catch (NoSuchAlgorithmException e) {
       throw new IllegalStateException("Every Java runtime has SHA-256", e);
@@ -180,7 +159,7 @@ final class DiskTier {
    */
   @Nullable DiskEntry deepest(int[] prompt, int known) {
     DiskEntry entry = stuck ? null : index.deepest(prompt, prompt.length - 1);
-    return entry != null && entry.position() - known >= shape.pageTokens() ? entry : null;
+    return entry != null && entry.position() - known >= files.shape().pageTokens() ? entry : null;
   }
 
   boolean isLoading() {
@@ -200,36 +179,25 @@ final class DiskTier {
   }
 
   private void show() {
-    counters.show(index.size(), index.bytes());
+    files.counters().show(index.size(), index.bytes());
   }
 
   // What comes from memory and leaves it.
 
   /** A snapshot was made. */
   void made(Snapshot snapshot, int[] tokens) {
-    if (stuck) {
-      return;
+    DiskEntry known = index.at(tokens, snapshot.position());
+    if (known != null) {
+      index.touch(known);
     }
-    unsaved.put(
-        snapshot, new Unsaved(Arrays.copyOf(tokens, snapshot.position()), passes.submitted()));
+    if (!stuck && known == null) {
+      saves.add(snapshot, tokens);
+    }
   }
 
   /** A snapshot is about to be closed. */
   void closing(Snapshot snapshot) {
-    if (unsaved.remove(snapshot) != null) {
-      counters.countDropped();
-    }
-    if (save != null && save.snapshot() == snapshot && !save.isCopied()) {
-      counters.countDropped();
-      endSave();
-    }
-  }
-
-  private void endSave() {
-    if (save != null) {
-      save.abandon();
-      save = null;
-    }
+    saves.closing(snapshot);
   }
 
   // Reading.
@@ -248,12 +216,13 @@ final class DiskTier {
             target,
             sharedPages,
             passes.submitted(),
-            directory.reader(entry, tokens),
-            shape,
-            worker);
+            files.directory().reader(entry, tokens),
+            files.shape(),
+            files.worker());
     lastProgress = clock.getAsLong();
+    hasBegun = true;
     index.touch(entry);
-    touchFiles(entry.chain());
+    files.touch(entry.chain());
   }
 
   /** Takes over the snapshot that was read, once it is whole. */
@@ -287,13 +256,16 @@ final class DiskTier {
    */
   boolean step(boolean idle) {
     long most = idle ? Long.MAX_VALUE : BUSY_BYTES;
+    hasBegun = false;
     try {
-      return load != null ? stepLoad(load, most) : stepSave(most);
+      boolean moved = load != null ? stepLoad(load, most) : saves.step(most);
+      show();
+      return moved;
     } catch (Throwable e) {
       log.warn("The disk tier of the prefix cache gives up what it was moving", e);
-      counters.countFailures(1);
+      files.counters().countFailures(1);
       abandonLoad();
-      endSave();
+      saves.abandon();
       return true;
     }
   }
@@ -312,148 +284,34 @@ final class DiskTier {
     } else if (current.waitsForDisk() && now - lastProgress >= STUCK_NANOS) {
       abandonLoad();
       stuck = true;
-      unsaved.clear();
-      problem("The disk does not answer, so the disk tier of the prefix cache is off");
+      saves.clear();
+      files.problem("The disk does not answer, so the disk tier of the prefix cache is off");
     }
     return moved;
   }
 
   private void forget(ChainReader.Failure failure) {
-    counters.countFailures(1);
+    files.counters().countFailures(1);
     log.warn(
         "The prefix cache's file {} cannot be used and is deleted: {}",
         failure.culprit().file(),
         String.valueOf(failure.cause().getMessage()));
-    if (save != null && save.entry().needs(failure.culprit())) {
-      endSave();
-    }
-    delete(index.remove(failure.culprit()));
-    show();
+    saves.abandonIfNeeds(failure.culprit());
+    files.delete(index.remove(failure.culprit()));
   }
 
-  private boolean stepSave(long most) {
-    SnapshotSave current = save == null ? nextSave() : save;
-    save = current;
-    if (current == null) {
-      return false;
-    }
-    boolean moved = current.step(most);
-    Exception failure = current.writer().failure();
-    if (failure != null) {
-      failed(current, failure);
-      return true;
-    }
-    if (current.writer().isFinished()) {
-      save = null;
-      index.add(current.entry(), current.tokens());
-      counters.countWrite();
-      counters.problem("");
-      show();
-      return true;
-    }
-    return moved;
-  }
-
-  /** The next snapshot that can be read from the device and has room on the disk. */
-  private @Nullable SnapshotSave nextSave() {
-    if (stuck || (paused && clock.getAsLong() - pausedUntil < 0)) {
-      return null;
-    }
-    paused = false;
-    while (!unsaved.isEmpty()) {
-      Map.Entry<Snapshot, Unsaved> first = unsaved.firstEntry();
-      if (!passes.areOver(first.getValue().pass)) {
-        return null;
-      }
-      unsaved.pollFirstEntry();
-      SnapshotSave next = begin(first.getKey(), first.getValue().tokens);
-      if (next != null) {
-        return next;
-      }
-    }
-    return null;
-  }
-
-  private @Nullable SnapshotSave begin(Snapshot snapshot, int[] tokens) {
-    DiskEntry parent = index.deepest(tokens, tokens.length);
-    if (parent != null) {
-      index.touch(parent);
-      if (parent.position() == tokens.length) {
-        return null;
-      }
-    }
-    CacheDirectory.Draft draft = directory.draft(tokens, parent);
-    List<DiskEntry> gone = new ArrayList<>();
-    List<DiskEntry> kept =
-        draft.entry().parent() == null ? List.of() : List.of(draft.entry().parent());
-    boolean fits = index.makeRoom(draft.entry().bytes(), kept, gone);
-    delete(gone);
-    show();
-    if (!fits) {
-      counters.countDropped();
-      return null;
-    }
-    return new SnapshotSave(snapshot, tokens, draft.entry(), draft.writer(), shape, worker);
-  }
-
-  private void failed(SnapshotSave current, Exception failure) {
-    counters.countFailures(1);
-    save = null;
-    paused = true;
-    pausedUntil = clock.getAsLong() + PAUSE_NANOS;
-    problem(
-        "Writing to the prefix cache's directory %s failed (%s); it is tried again every minute"
-            .formatted(directory.path(), failure.getMessage()));
-    if (!current.isCopied()) {
-      unsaved.putFirst(current.snapshot(), new Unsaved(current.tokens(), passes.submitted()));
-    }
-  }
-
-  private void problem(String sentence) {
-    if (counters.problem().isEmpty()) {
-      log.warn("{}", sentence);
-    }
-    counters.problem(sentence);
-  }
-
-  private void delete(List<DiskEntry> entries) {
-    for (DiskEntry entry : entries) {
-      worker.submit(
-          () -> {
-            try {
-              directory.delete(entry);
-            } catch (IOException e) {
-              counters.countFailures(1);
-              log.warn("The prefix cache's file {} could not be deleted: {}", entry.file(), e);
-            }
-          });
-    }
-  }
-
-  /** Notes on the disk that entries were used, the first one longest ago. */
-  private void touchFiles(List<DiskEntry> entries) {
-    Instant now = Instant.now();
-    worker.submit(
-        () -> {
-          int before = entries.size();
-          for (DiskEntry entry : entries) {
-            try {
-              directory.touch(entry, FileTime.from(now.minusNanos(1000L * --before)));
-            } catch (IOException e) {
-              log.debug("The prefix cache's file {} has no new time: {}", entry.file(), e);
-            }
-          }
-        });
-  }
-
-  /** Nanoseconds until something falls due; {@link Nanos#FOREVER} if nothing does. */
+  /**
+   * Nanoseconds until something falls due; 0 if {@link #step} is to be called at once, {@link
+   * Nanos#FOREVER} if nothing does.
+   */
   long untilDue() {
+    if (hasBegun) {
+      return 0;
+    }
     if (load != null) {
       return Math.max(1, lastProgress + STUCK_NANOS - clock.getAsLong());
     }
-    return paused && !unsaved.isEmpty()
-        ? Math.max(1, pausedUntil - clock.getAsLong())
-        : Nanos.FOREVER;
+    return saves.untilDue();
   }
 
   // The end.
@@ -462,21 +320,17 @@ final class DiskTier {
   void close() {
     abandonLoad();
     long end = System.nanoTime() + CLOSE.toNanos();
-    while ((save != null || !unsaved.isEmpty()) && !paused && !stuck) {
+    while (saves.hasWork()) {
       if (System.nanoTime() - end >= 0) {
-        log.warn("{} snapshots of the prefix cache were not written in time", unsaved.size() + 1);
+        log.warn("{} snapshots of the prefix cache were not written in time", saves.size());
         break;
       }
       if (!step(true)) {
         LockSupport.parkNanos(this, Duration.ofMillis(1).toNanos());
       }
     }
-    endSave();
-    touchFiles(index.entries());
-    if (!worker.close(END.toNanos())) {
-      log.warn("The disk does not answer; the prefix cache's directory stays locked");
-      return;
-    }
-    close(directory);
+    saves.clear();
+    files.touch(index.entries());
+    files.close(END.toNanos());
   }
 }

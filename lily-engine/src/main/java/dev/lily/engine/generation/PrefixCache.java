@@ -169,10 +169,11 @@ final class PrefixCache {
     SequenceState.Snapshot target;
     int sharedPages;
     do {
-      Node<Entry> node = deepest(prompt, true);
+      Node<Entry> node = tree.closest(prompt);
       Entry base = node == null ? null : node.value();
-      int position = base == null ? 0 : Math.min(base.snapshot.position(), entry.position());
-      sharedPages = position / states.pageTokens();
+      int common = base == null || !isUsable(base) ? 0 : tree.divergence(prompt).position();
+      int shared = base == null ? 0 : Math.min(common, base.snapshot.position());
+      sharedPages = Math.min(shared, entry.position()) / states.pageTokens();
       target =
           states.blankSnapshot(entry.position(), base == null ? null : base.snapshot, sharedPages);
     } while (target == null && evictOldest());
@@ -208,7 +209,10 @@ final class PrefixCache {
     return moved;
   }
 
-  /** Nanoseconds until {@link #moveBytes} is to be called though nobody signals. */
+  /**
+   * Nanoseconds until {@link #moveBytes} is to be called though nobody signals; 0 for at once,
+   * {@link Nanos#FOREVER} for never.
+   */
   long untilDue() {
     return disk == null ? Nanos.FOREVER : disk.untilDue();
   }

@@ -95,6 +95,31 @@ final class PrefixTree<V> {
     return new Divergence(tokens.length, -1);
   }
 
+  /**
+   * A node with a value that has as many of a sequence's first tokens as any: as many as {@link
+   * #divergence} says.
+   *
+   * @return {@code null} if the tree is empty
+   */
+  @Nullable Node<V> closest(int[] tokens) {
+    Node<V> node = root;
+    while (node.position < tokens.length) {
+      Node<V> child = node.children.get(tokens[node.position]);
+      if (child == null) {
+        break;
+      }
+      boolean parts = matching(child, tokens, node.position, tokens.length) < child.label.length;
+      node = child;
+      if (parts) {
+        break;
+      }
+    }
+    while (node.value == null && !node.children.isEmpty()) {
+      node = node.children.values().iterator().next();
+    }
+    return node.value == null ? null : node;
+  }
+
   /** How many tokens of a node's label a sequence has from a position on. */
   private static <V> int matching(Node<V> node, int[] tokens, int from, int length) {
     int to = Math.min(length, from + node.label.length);

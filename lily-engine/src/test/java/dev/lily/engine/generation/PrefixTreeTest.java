@@ -50,6 +50,20 @@ class PrefixTreeTest {
   }
 
   @Test
+  void findsAValueThatSharesAsManyTokensAsAny() {
+    assertThat(tree.closest(new int[] {1})).isNull();
+    Node<String> shallow = put("shallow", 1, 2);
+    Node<String> deep = put("deep", 1, 2, 3, 4, 5);
+    Node<String> other = put("other", 7, 8);
+    assertThat(tree.closest(new int[] {1, 2, 3, 9})).isSameAs(deep);
+    assertThat(tree.closest(new int[] {1, 2, 3})).isSameAs(deep);
+    assertThat(tree.closest(new int[] {1, 2, 9})).isSameAs(shallow);
+    assertThat(tree.closest(new int[] {7, 9})).isSameAs(other);
+    put("fork", 1, 2, 3, 6);
+    assertThat(tree.closest(new int[] {1, 2, 3, 9}).position()).isGreaterThan(3);
+  }
+
+  @Test
   void copiesTheTokens() {
     int[] tokens = {1, 2, 3};
     Node<String> node = tree.put(tokens, 2, "ab");

@@ -26,12 +26,12 @@ import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The directory of the entries: {@code prefixes} in the one that the user names, locked for one
- * process, with a directory for each key. Only its owner may look into it. Files that are not named
- * as ours are left alone.
+ * The directory of the entries: {@code lily-prefixes} in the one that the user names, locked for
+ * one process, with a directory for each key. Only its owner may look into it. Files that are not
+ * named as ours are left alone.
  */
 public final class CacheDirectory implements AutoCloseable {
-  private static final String NAME = "prefixes";
+  private static final String NAME = "lily-prefixes";
   private static final String LOCK = "lock";
   private static final Pattern KEY_NAME = Pattern.compile("[0-9a-f]{32}");
   private static final Pattern FILE_NAME = Pattern.compile("[0-9a-f]{32}\\.entry");

@@ -4,15 +4,17 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.Arrays;
-import java.util.HashMap;
-import java.util.Map;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Reads an entry: its slot, and its pages from its own file and those of the entries it continues.
- * Used by one thread, but for {@link #failure}.
+ * One file is open at a time, so pages are best read in their order. Used by one thread, but for
+ * {@link #failure}.
  */
 public final class ChainReader implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(ChainReader.class);
 
   /**
    * Why an entry could not be read.
@@ -24,7 +26,8 @@ public final class ChainReader implements AutoCloseable {
   private final CacheDirectory directory;
   private final DiskEntry entry;
   private final int[] tokens;
-  private final Map<DiskEntry, EntryReader> open = new HashMap<>();
+  private @Nullable EntryReader current;
+  private @Nullable DiskEntry currentEntry;
   private volatile @Nullable Failure failure;
 
   ChainReader(CacheDirectory directory, DiskEntry entry, int[] tokens) {
@@ -62,10 +65,12 @@ public final class ChainReader implements AutoCloseable {
       return false;
     }
     try {
-      EntryReader reader = open.get(holder);
-      if (reader == null) {
+      EntryReader reader = current;
+      if (reader == null || !holder.equals(currentEntry)) {
+        close();
         reader = open(holder);
-        open.put(holder, reader);
+        current = reader;
+        currentEntry = holder;
       }
       reader.read(piece, target);
       return true;
@@ -99,13 +104,14 @@ public final class ChainReader implements AutoCloseable {
 
   @Override
   public void close() {
-    for (EntryReader reader : open.values()) {
-      try {
-        reader.close();
-      } catch (IOException e) {
-        // Nothing was written, so nothing is lost.
+    try {
+      if (current != null) {
+        current.close();
       }
+    } catch (IOException e) {
+      log.debug("A file of the prefix cache could not be closed: {}", e.getMessage());
+    } finally {
+      current = null;
     }
-    open.clear();
   }
 }

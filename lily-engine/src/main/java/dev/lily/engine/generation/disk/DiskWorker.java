@@ -18,8 +18,8 @@ import org.slf4j.LoggerFactory;
 public final class DiskWorker {
   static final String THREAD_NAME = "lily-disk";
 
-  /** All buffers together, if a piece is not larger than that. */
-  private static final long BUFFER_BYTES = 32L << 20;
+  /** Most bytes of all buffers together, as long as two pieces are not larger. */
+  public static final long BUFFER_BYTES = 32L << 20;
 
   private static final int MOST_BUFFERS = 32;
   private static final int FEWEST_BUFFERS = 2;
