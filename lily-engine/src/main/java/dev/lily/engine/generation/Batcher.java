@@ -64,7 +64,8 @@ final class Batcher {
     int places = places(model.limits(), options);
     TokenMasks masks = new TokenMasks(stopTokens, model.layout().vocabularySize());
     cache = new PrefixCache(model.states(), options.cache(), messageStart, counters);
-    speculation = new Speculation(options.speculation(), model, places, drafts, counters);
+    speculation =
+        new Speculation(options.speculation(), model, places, stopTokens, drafts, counters);
     roster =
         new Roster(
             model.states(), masks, cache, speculation, places, options, inbox, counters, clock);

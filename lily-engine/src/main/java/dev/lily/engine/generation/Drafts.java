@@ -73,12 +73,22 @@ final class Drafts {
   int draft(int mostTokens) {
     rows[numReplayed] = lastToken;
     int allowed = allowed(mostTokens);
-    numDrafted = allowed > 0 ? source.draft(rows, numReplayed + 1, allowed) : 0;
+    numDrafted = allowed > 0 ? beforeEnd(source.draft(rows, numReplayed + 1, allowed)) : 0;
     if (isWaiting && numDrafted == 0) {
       speculation.pay(gate, WAIT_COST);
     }
     isWaiting = false;
     return numRows();
+  }
+
+  /** Behind an end token there is no answer, so that its row would be for nothing. */
+  private int beforeEnd(int drafted) {
+    for (int i = 0; i < drafted; i++) {
+      if (speculation.isEnd(rows[numReplayed + 1 + i])) {
+        return i;
+      }
+    }
+    return drafted;
   }
 
   private int allowed(int mostTokens) {

@@ -10,12 +10,14 @@ import org.jspecify.annotations.Nullable;
  * and an account of what drafts have cost and given altogether. Engine thread only.
  */
 final class Speculation {
-  /** Tokens that drafting may cost at the start, over all sessions and for one. */
+  /** Tokens that drafting may cost at the start, over all sessions. */
   private static final double GRANT = 8;
 
-  private static final double SESSION_GRANT = 2;
+  /** The same for one session: the least with which it can try a token, whatever a row costs. */
+  private static final double SESSION_GRANT = 2 * PassTimes.MAX_ROW_COST;
 
   private final int draftTokens;
+  private final StopTokens stopTokens;
   private final Function<int[], DraftSource> sources;
   private final Counters counters;
   private final PassTimes times;
@@ -31,8 +33,10 @@ final class Speculation {
       SpeculationOptions options,
       LanguageModel model,
       int places,
+      StopTokens stopTokens,
       Function<int[], DraftSource> sources,
       Counters counters) {
+    this.stopTokens = stopTokens;
     this.sources = sources;
     this.counters = counters;
     PassLimits limits = model.limits();
@@ -55,6 +59,10 @@ final class Speculation {
     return isOn()
         ? new Drafts(this, sources.apply(prompt), new DraftGate(SESSION_GRANT, limit), draftTokens)
         : null;
+  }
+
+  boolean isEnd(int token) {
+    return stopTokens.contains(token);
   }
 
   /** A pass is being put together for so many sessions that write. */
