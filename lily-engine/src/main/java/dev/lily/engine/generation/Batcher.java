@@ -69,6 +69,7 @@ final class Batcher {
     roster =
         new Roster(
             model.states(), masks, cache, speculation, places, options, inbox, counters, clock);
+    lastReadNanos = clock.getAsLong();
     for (int i = 0; i < Math.min(model.maxPassesInFlight(), MAX_PASSES_IN_FLIGHT); i++) {
       idlePasses.add(new InFlightPass(places));
     }
@@ -196,6 +197,7 @@ final class Batcher {
       return false;
     }
     cache.passSubmitted();
+    speculation.submitted();
     pass.submitted(results);
     counters.countStep();
     return true;

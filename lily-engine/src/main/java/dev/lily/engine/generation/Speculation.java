@@ -24,6 +24,7 @@ final class Speculation {
   private final DraftGate gate;
   private final double limit;
   private int sessions;
+  private long passesSubmitted;
 
   /**
    * @param places most sessions running
@@ -68,6 +69,15 @@ final class Speculation {
   /** A pass is being put together for so many sessions that write. */
   void begin(int writing) {
     sessions = writing;
+  }
+
+  void submitted() {
+    passesSubmitted++;
+  }
+
+  /** Passes that were submitted so far. */
+  long passesSubmitted() {
+    return passesSubmitted;
   }
 
   /** A pass has run. */

@@ -254,6 +254,33 @@ class SpeculationTest {
     assertThat(rows(s).subList(8, 12)).containsExactly(1, 1, 3, 1);
   }
 
+  /** Drafts of one token, each of them right, on a device that works ahead. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void paysForPassesThatOthersHaveMeanwhile(boolean beside) {
+    int[] answer = new int[400];
+    Arrays.setAll(answer, i -> 300 + i * 7 % 997);
+    int[][] drafts = new int[401][];
+    Arrays.setAll(drafts, i -> i < 399 ? new int[] {answer[i]} : null);
+    ManualScheduler s =
+        scheduler(
+            ManualScheduler.model(Script.saying(answer)).maxPassesInFlight(2),
+            prompt -> new Drafter(prompt[0] == 1 ? drafts : new int[401][]));
+    Recorder r = s.submit(prompt(1, 3), b -> b.maxTokens(200));
+    if (beside) {
+      s.submit(prompt(2, 3), b -> b.maxTokens(400));
+    }
+    s.finish();
+    assertThat(r.completed().usage().completionTokens()).isEqualTo(200);
+    Counters counters = s.scheduler().counters();
+    assertThat(counters.acceptedTokens()).isEqualTo(counters.draftedTokens());
+    if (beside) {
+      assertThat(counters.acceptedTokens()).isBetween(1L, 8L);
+    } else {
+      assertThat(counters.acceptedTokens()).isGreaterThan(12);
+    }
+  }
+
   @ParameterizedTest
   @ValueSource(ints = {1, 2})
   void cancellingBetweenTokensOfADraftKeepsTheRestBack(int depth) {
