@@ -7,6 +7,7 @@ import dev.lily.engine.backend.Backend;
 import dev.lily.engine.backend.BackendOptions;
 import dev.lily.engine.backend.BackendSelector;
 import dev.lily.engine.checkpoint.Checkpoint;
+import dev.lily.engine.generation.SpeculationOptions;
 import dev.lily.engine.model.qwen35moe.Qwen35Config;
 import java.nio.file.Path;
 import java.util.Objects;
@@ -60,6 +61,23 @@ class MemoryPlannerTest {
                 + plan.stateBytes()
                 + plan.snapshotBytes()
                 + plan.scratchBytes());
+  }
+
+  @Test
+  void givesSpeculatingSessionsASecondSlotAndRowsForDrafts() {
+    MemoryPlanner.Sizes without = plan(options());
+    MemoryPlanner.Sizes sizes =
+        plan(
+            options()
+                .speculation(new SpeculationOptions(SpeculationOptions.Mode.PROMPT_LOOKUP, 4)));
+    long slot = sizes.layout().slotElements() * Float.BYTES;
+    assertThat(sizes.layout().numSlots()).isEqualTo(without.layout().numSlots() + SESSIONS);
+    assertThat(sizes.plan().stateBytes()).isEqualTo(without.plan().stateBytes() + SESSIONS * slot);
+    assertThat(sizes.limits().maxSequences()).isEqualTo(SESSIONS);
+    assertThat(sizes.limits().maxLogitRows()).isEqualTo(SESSIONS * 5);
+    assertThat(sizes.limits().maxRows()).isEqualTo(without.limits().maxRows() + SESSIONS * 4);
+    assertThat(sizes.plan().scratchBytes()).isGreaterThan(without.plan().scratchBytes());
+    assertThat(sizes.plan().snapshotBytes()).isEqualTo(without.plan().snapshotBytes());
   }
 
   @Test

@@ -71,7 +71,8 @@ final class Batcher {
             model.states(), options.cache(), messageStart, counters, passes, disk(options.cache()));
     pacer = new PrefillPacer(options.maxStepTime());
     lastEnd = clock.getAsLong();
-    speculation = new Speculation(options.speculation(), model, places, drafts, counters);
+    speculation =
+        new Speculation(options.speculation(), model, places, stopTokens, passes, drafts, counters);
     roster =
         new Roster(
             model.states(), masks, cache, speculation, places, options, inbox, counters, clock);

@@ -11,10 +11,12 @@ import dev.lily.engine.backend.PendingPass;
  */
 final class Drafts {
   /**
-   * What it costs, in tokens, to let the device wait for a token that then suggests no draft. A
-   * guess on the safe side, which concerns devices that work ahead.
+   * What it costs, in tokens, to let the device wait for a token that is on its way. A guess on the
+   * safe side, which concerns devices that work ahead.
    */
   private static final double WAIT_COST = 0.1;
+
+  private static final long NOT_WAITING = -1;
 
   private static final int FIRST_LENGTH = 2;
 
@@ -33,7 +35,7 @@ final class Drafts {
   private int numDrafted;
   private int lastToken;
   private int length = FIRST_LENGTH;
-  private boolean isWaiting;
+  private long waitingSince = NOT_WAITING;
   private long drafted;
   private long accepted;
 
@@ -57,28 +59,44 @@ final class Drafts {
    * has to be replayed, and nothing suggests that a draft will follow that token.
    */
   boolean mayRunAhead() {
-    if (numDrafted > 0 || numReplayed > 0) {
-      return false;
+    boolean waits =
+        numDrafted > 0 || numReplayed > 0 || (allowed(2) > 0 && source.draft(scratch, 0, 1) > 0);
+    if (waits && waitingSince == NOT_WAITING) {
+      waitingSince = speculation.passesSubmitted();
     }
-    isWaiting = allowed(2) > 0 && source.draft(scratch, 0, 1) > 0;
-    return !isWaiting;
+    return !waits;
   }
 
   /**
    * Drafts for the next pass. All tokens so far have been read.
    *
    * @param mostTokens how many tokens the pass may give
-   * @return rows of the pass, of which those behind {@link #numDrafted} are known
+   * @return rows of the pass, the last {@link #numDrafted} of which are drafts
    */
   int draft(int mostTokens) {
+    payForWaiting();
     rows[numReplayed] = lastToken;
     int allowed = allowed(mostTokens);
-    numDrafted = allowed > 0 ? source.draft(rows, numReplayed + 1, allowed) : 0;
-    if (isWaiting && numDrafted == 0) {
-      speculation.pay(gate, WAIT_COST);
-    }
-    isWaiting = false;
+    numDrafted = allowed > 0 ? beforeEnd(source.draft(rows, numReplayed + 1, allowed)) : 0;
     return numRows();
+  }
+
+  /** A pass that others had meanwhile would have given this session a token, too. */
+  private void payForWaiting() {
+    if (waitingSince != NOT_WAITING) {
+      speculation.pay(gate, speculation.passesSubmitted() > waitingSince ? 1 : WAIT_COST);
+      waitingSince = NOT_WAITING;
+    }
+  }
+
+  /** Behind an end token there is no answer, so that its row would be for nothing. */
+  private int beforeEnd(int drafted) {
+    for (int i = 0; i < drafted; i++) {
+      if (speculation.isEnd(rows[numReplayed + 1 + i])) {
+        return i;
+      }
+    }
+    return drafted;
   }
 
   private int allowed(int mostTokens) {

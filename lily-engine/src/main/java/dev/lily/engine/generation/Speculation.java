@@ -10,17 +10,20 @@ import org.jspecify.annotations.Nullable;
  * and an account of what drafts have cost and given altogether. Engine thread only.
  */
 final class Speculation {
-  /** Tokens that drafting may cost at the start, over all sessions and for one. */
+  /** Tokens that drafting may cost at the start, over all sessions. */
   private static final double GRANT = 8;
 
-  private static final double SESSION_GRANT = 2;
+  /** The same for one session: the least with which it can try a token, whatever a row costs. */
+  private static final double SESSION_GRANT = 2 * PassTimes.MAX_ROW_COST;
 
   private final int draftTokens;
+  private final StopTokens stopTokens;
   private final Function<int[], DraftSource> sources;
   private final Counters counters;
   private final PassTimes times;
   private final DraftGate gate;
   private final double limit;
+  private final Passes passes;
   private int sessions;
 
   /**
@@ -31,8 +34,12 @@ final class Speculation {
       SpeculationOptions options,
       LanguageModel model,
       int places,
+      StopTokens stopTokens,
+      Passes passes,
       Function<int[], DraftSource> sources,
       Counters counters) {
+    this.stopTokens = stopTokens;
+    this.passes = passes;
     this.sources = sources;
     this.counters = counters;
     PassLimits limits = model.limits();
@@ -57,9 +64,18 @@ final class Speculation {
         : null;
   }
 
+  boolean isEnd(int token) {
+    return stopTokens.contains(token);
+  }
+
   /** A pass is being put together for so many sessions that write. */
   void begin(int writing) {
     sessions = writing;
+  }
+
+  /** Passes that were submitted so far. */
+  long passesSubmitted() {
+    return passes.submitted();
   }
 
   /** A pass has run. */

@@ -12,6 +12,7 @@ import dev.lily.engine.sampling.SamplingParameters;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Function;
 import java.util.function.ToLongFunction;
 import java.util.function.UnaryOperator;
 
@@ -25,8 +26,14 @@ final class ManualScheduler {
   private long now = Long.MAX_VALUE - 5; // Nanosecond clocks may wrap.
 
   ManualScheduler(ScriptedModel model, SchedulerOptions options) {
+    this(model, options, PromptLookup::new);
+  }
+
+  ManualScheduler(
+      ScriptedModel model, SchedulerOptions options, Function<int[], DraftSource> drafts) {
     this.model = model;
-    scheduler = new Scheduler(model, Nano.TOKENIZER, new int[] {Nano.END}, options, () -> now);
+    scheduler =
+        new Scheduler(model, Nano.TOKENIZER, new int[] {Nano.END}, options, () -> now, drafts);
   }
 
   /** Eight places and a prefill chunk of 32 tokens in a window of 4096. */

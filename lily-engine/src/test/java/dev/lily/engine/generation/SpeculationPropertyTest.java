@@ -155,7 +155,6 @@ class SpeculationPropertyTest {
   @AfterContainer
   static void itIsAboutSomething() {
     assertThat(accepted).isBetween(drafted / 10, drafted * 9 / 10).isPositive();
-    System.out.println(drafted + " " + accepted);
   }
 
   private static List<Heard> run(

@@ -1,6 +1,7 @@
 package dev.lily.engine.model;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.lily.engine.backend.StateLayout;
@@ -52,6 +53,39 @@ class StatePoolTest {
     assertThat(second.recurrentSlot()).isEqualTo(first.recurrentSlot());
     assertThat(second.pages().page(0)).isLessThan(2);
     assertThat(second.pages().page(1)).isLessThan(2);
+  }
+
+  @Test
+  void returnsToAMarkWithTheSecondSlot() {
+    pool.setAsideSpares(1);
+    assertThat(pool.maxSnapshots()).isZero();
+    SequenceState state = open(5 * PAGE);
+    run(state, PAGE + 1);
+    int slot = state.recurrentSlot();
+    state.mark();
+    run(state, PAGE);
+    assertThat(state.recurrentSlot()).isEqualTo(slot);
+    state.rollBack();
+    assertThat(state.position()).isEqualTo(PAGE + 1);
+    int marked = state.recurrentSlot();
+    assertThat(marked).isNotEqualTo(slot);
+    assertThat(device.calls()).endsWith("copySlot %d %d".formatted(slot, marked));
+    assertThatIllegalStateException().isThrownBy(state::rollBack);
+    run(state, 3 * PAGE - 1);
+    state.mark();
+    assertThat(device.calls()).endsWith("copySlot %d %d".formatted(marked, slot));
+    assertThat(pool.usedPages()).isEqualTo(4);
+    state.close();
+    assertThat(pool.usedSlots()).isZero();
+  }
+
+  @Test
+  void marksNoMoreSequencesThanSparesAreSetAside() {
+    SequenceState state = open(PAGE);
+    assertThatIllegalStateException().isThrownBy(state::mark);
+    assertThatThrownBy(() -> pool.setAsideSpares(2))
+        .hasMessage("2 spare slots are asked for; of 3 slots 2 are the sequences' own");
+    state.close();
   }
 
   @Test

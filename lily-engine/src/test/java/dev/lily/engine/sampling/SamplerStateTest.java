@@ -48,6 +48,26 @@ class SamplerStateTest {
   }
 
   @Test
+  void takesTokensBack() {
+    SamplerState state = new SamplerState(130);
+    state.begin(REPETITION, new int[] {1, 65});
+    state.accept(65);
+    state.accept(2);
+    state.accept(2);
+    state.accept(65);
+    state.accept(129);
+    state.rewind(new int[] {2, 2, 65, 129}, 4, 1);
+    assertThat(state.step()).isEqualTo(2);
+    assertThat(state.lastToken()).isEqualTo(2);
+    assertThat(state.count(2)).isEqualTo(1);
+    assertThat(state.count(65)).isEqualTo(1);
+    assertThat(state.count(129)).isZero();
+    assertThat(state.numTouched()).as("1 and 65 of the prompt, and 2").isEqualTo(3);
+    state.accept(129);
+    assertThat(state.numTouched()).isEqualTo(4);
+  }
+
+  @Test
   void forgetsEverythingWhenBegunAgain() {
     SamplerState state = new SamplerState(130);
     state.begin(REPETITION, new int[] {1, 65, 129});

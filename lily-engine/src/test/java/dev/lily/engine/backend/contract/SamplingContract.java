@@ -1,6 +1,7 @@
 package dev.lily.engine.backend.contract;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
 import dev.lily.engine.backend.Matrix;
 import dev.lily.engine.backend.PageTable;
@@ -20,6 +21,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The verb {@code sample}: equal to {@link Sampler}, whatever else is in the pass. */
 abstract class SamplingContract {
@@ -275,6 +277,93 @@ abstract class SamplingContract {
       float[] read = rig.read(x, 2, pass -> pass.embed(matrix, x));
       assertThat(Arrays.copyOfRange(read, 4, 8))
           .containsExactly(Arrays.copyOfRange(embedding, 31 * 4, 32 * 4));
+    }
+  }
+
+  /** Five tokens are chosen at a time, of which the first {@code kept} stay. */
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 4, 5})
+  void takesTokensBackAsIfTheyHadNotBeenChosen(int kept) {
+    SamplingParameters parameters =
+        SamplingParameters.of(
+            SamplingOptions.builder()
+                .temperature(1.1)
+                .presencePenalty(0.9)
+                .frequencyPenalty(0.4)
+                .repetitionPenalty(1.4)
+                .build(),
+            77,
+            2);
+    try (Rig rig = new Rig(contract.open())) {
+      Tensor logits = rig.tensor(VOCABULARY);
+      Values random = new Values(9);
+      int[] prompt = {1, 50, 99};
+      SamplerState state = new SamplerState(VOCABULARY);
+      state.begin(parameters, prompt);
+      rig.state().beginSampling(4, parameters, prompt);
+      rig.state().beginSampling(5, drawing(3, -1), prompt);
+      Sampler sampler = new Sampler(VOCABULARY);
+      SampledToken expected = new SampledToken();
+      for (int round = 0; round < 8; round++) {
+        // Few tokens are likely, so that many are chosen again, those of the prompt among them.
+        float[] rows = random.uniform(6 * VOCABULARY, -9, -8);
+        for (int row = 0; row < 5; row++) {
+          for (int token : new int[] {1, 50, 98, 99, 7 + row}) {
+            rows[row * VOCABULARY + token] = random.uniform(1, 0, 2)[0];
+          }
+        }
+        rig.plan().clear();
+        add(rig, 0, 5, 4);
+        add(rig, 5, 1, 5);
+        PendingPass result = sample(rig, logits, rows);
+        int[] chosen = new int[7];
+        for (int i = 0; i < 5; i++) {
+          chosen[i] = result.token(i);
+        }
+        for (int i = 0; i < kept; i++) {
+          assertThat(chosen[i])
+              .as("token %d of round %d", i, round)
+              .isEqualTo(sampler.sample(rows, i * VOCABULARY, state, expected));
+          assertThat(result.logprob(i)).isEqualTo(expected.logprob());
+        }
+        rig.state().rewindSampling(4, chosen, 5, kept);
+      }
+      Tensor x = rig.tensor(4);
+      float[] embedding = new Values(7).uniform(VOCABULARY * 4, -1, 1);
+      Matrix matrix = rig.load(TestMatrix.rows(embedding, 4));
+      rig.plan().clear();
+      rig.plan().add(new int[] {RowPlan.PREVIOUS_TOKEN}, 0, 1, 0, new PageTable(), 0, 0, 4);
+      assertThat(rig.read(x, 1, pass -> pass.embed(matrix, x)))
+          .as("the token that comes before the next one")
+          .containsExactly(
+              Arrays.copyOfRange(embedding, state.lastToken() * 4, state.lastToken() * 4 + 4));
+    }
+  }
+
+  @Test
+  void keepsAMaskWhenTokensAreTakenBack() {
+    try (Rig rig = new Rig(contract.open())) {
+      Tensor logits = rig.tensor(VOCABULARY);
+      float[] rows = new float[2 * VOCABULARY];
+      rows[3] = 9;
+      rows[VOCABULARY + 3] = 9;
+      rig.state().beginSampling(0, GREEDY, new int[0]);
+      rig.state().maskTokens(0, new long[] {1L << 40, 0});
+      rig.plan().clear();
+      add(rig, 0, 2, 0);
+      sample(rig, logits, rows);
+      rig.state().rewindSampling(0, new int[] {40, 40}, 2, 1);
+      assertThat(sample(rig, logits, rows).token(1)).isEqualTo(40);
+    }
+  }
+
+  @Test
+  void refusesToTakeBackWhatWasNotChosen() {
+    try (Rig rig = new Rig(contract.open())) {
+      rig.state().beginSampling(0, GREEDY, new int[0]);
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> rig.state().rewindSampling(0, new int[] {1, 2}, 2, 1))
+          .withMessage("Keeping 1 of the last 2 tokens of 0; at least 1 must stay");
     }
   }
 
