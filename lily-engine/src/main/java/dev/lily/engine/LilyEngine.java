@@ -75,7 +75,7 @@ public final class LilyEngine implements AutoCloseable {
       MemoryPlan plan, StateLayout layout, EngineOptions options) {
     int snapshots = layout.numSlots() - layout.numSamplingSlots();
     return snapshots == 0
-        ? PrefixCacheOptions.OFF
+        ? new PrefixCacheOptions(0, 0, 0, 0, false, disk(options))
         : new PrefixCacheOptions(
             plan.cacheBytes(),
             plan.snapshotBytes() / snapshots,
