@@ -78,7 +78,7 @@ public final class LilyEngine implements AutoCloseable {
     int sessions = layout.numSamplingSlots();
     int snapshots = layout.numSlots() - sessions - options.speculation().spareSlots(sessions);
     return snapshots == 0
-        ? PrefixCacheOptions.OFF
+        ? new PrefixCacheOptions(0, 0, 0, 0, false, disk(options))
         : new PrefixCacheOptions(
             plan.cacheBytes(),
             plan.snapshotBytes() / snapshots,

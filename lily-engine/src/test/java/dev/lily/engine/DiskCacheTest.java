@@ -72,4 +72,55 @@ class DiskCacheTest {
       assertThat(engine.stats().disk().problem()).isEmpty();
     }
   }
+
+  /** Edits, forks and restarts, with room for few snapshots in memory and a few more on disk. */
+  @Test
+  void answersAreThoseOfAnEngineWithoutACacheThroughEditsEvictionsAndRestarts() {
+    Random random = new Random(5);
+    List<List<Integer>> prompts = new ArrayList<>(List.of(tokens(1, 120)));
+    long hits = 0;
+    try (LilyEngine cold = LilyEngine.open(options().cacheBytes(0L).build())) {
+      for (int restart = 0; restart < 3; restart++) {
+        EngineOptions options =
+            options()
+                .cacheBytes(5L << 20)
+                .snapshotInterval(32)
+                .cacheDirectory(directory)
+                .cacheDiskBytes(16L << 20)
+                .build();
+        try (LilyEngine engine = LilyEngine.open(options)) {
+          for (int i = 0; i < 6; i++) {
+            List<Integer> base = prompts.get(random.nextInt(prompts.size()));
+            List<Integer> prompt = new ArrayList<>(base.subList(0, 32 + random.nextInt(90)));
+            prompt.addAll(tokens(100 + random.nextInt(4), 120 - prompt.size() % 30));
+            prompt.subList(120, prompt.size()).clear();
+            prompts.add(prompt);
+            assertThat(values(answer(engine, prompt))).isEqualTo(values(answer(cold, prompt)));
+            assertThat(engine.stats().disk().bytes()).isLessThanOrEqualTo(16L << 20);
+          }
+          hits += engine.stats().disk().hits();
+          assertThat(engine.stats().disk().failures()).isZero();
+        }
+      }
+    }
+    assertThat(hits).isPositive();
+  }
+
+  @Test
+  void aDirectoryIsOfNoUseWhileTheCacheIsOff() {
+    try (LilyEngine engine =
+        LilyEngine.open(options().cacheBytes(0L).cacheDirectory(directory).build())) {
+      assertThat(engine.stats().disk().problem()).contains("the prefix cache is off");
+      assertThat(directory).isEmptyDirectory();
+    }
+  }
+
+  @Test
+  void theBuffersArePartOfTheMemoryPlan() {
+    try (LilyEngine with = open();
+        LilyEngine without = LilyEngine.open(options().build())) {
+      assertThat(with.memoryPlan().scratchBytes() - without.memoryPlan().scratchBytes())
+          .isEqualTo(32L << 20);
+    }
+  }
 }

@@ -25,6 +25,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -161,6 +162,32 @@ class MetalEngineTest {
       GenerationResult next = warm.generate(second);
       assertThat(next.usage().cachedTokens()).isEqualTo(again.usage().cachedTokens());
       assertThat(logprobs(next)).isEqualTo(logprobs(cold.generate(second)));
+    }
+  }
+
+  @Test
+  void aPromptIsContinuedFromDiskAsOneThatWasRead(MetalGpu gpu, @TempDir Path directory) {
+    gpu.useFastKernels();
+    EngineOptions onDisk = options().backend("metal").cacheDirectory(directory).build();
+    List<Integer> prompt = new ArrayList<>();
+    for (int i = 0; i < 70; i++) {
+      prompt.add(256 + i * i % 500);
+    }
+    GenerationResult read;
+    try (LilyEngine engine = LilyEngine.open(onDisk)) {
+      read = engine.generate(raw(prompt));
+      assertThat(read.usage().cachedTokens()).isZero();
+      prompt.addAll(ids(read));
+    }
+    try (LilyEngine engine = LilyEngine.open(onDisk);
+        LilyEngine cold = LilyEngine.open(options().backend("metal").cacheBytes(0L).build())) {
+      GenerationResult again = engine.generate(raw(prompt.subList(0, 70)));
+      assertThat(again.usage().cachedTokens()).isEqualTo(69);
+      assertThat(logprobs(again)).isEqualTo(logprobs(read));
+      assertThat(engine.stats().disk().hits()).isEqualTo(1);
+      GenerationResult onward = engine.generate(raw(prompt));
+      assertThat(onward.usage().cachedTokens()).isGreaterThan(69);
+      assertThat(ids(onward)).isEqualTo(ids(cold.generate(raw(prompt))));
     }
   }
 

@@ -6,6 +6,8 @@ import dev.lily.engine.generation.GenerationRequest;
 import dev.lily.engine.generation.GenerationResult;
 import dev.lily.engine.generation.RawPrompt;
 import dev.lily.engine.sampling.SamplingOptions;
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -16,10 +18,12 @@ import java.util.stream.IntStream;
 
 /**
  * Measures the time to the first token of a prompt that is new, and of the same prompt with 16 more
- * tokens, of which all but the new ones are in the prefix cache.
+ * tokens, of which all but the new ones are in the prefix cache: in memory, or on disk after a
+ * restart of the engine.
  *
  * <p>Contract: in process, one request at a time, greedy, one token each; random ids of bytes,
- * another prompt in each round. The first round warms the virtual machine up and does not count.
+ * another prompt in each round. The first round warms the virtual machine up and does not count; a
+ * new engine over files first reads another prompt, which warms the mapped weights up.
  */
 public final class PrefixCacheBench {
   private static final int MORE_TOKENS = 16;
@@ -36,36 +40,79 @@ public final class PrefixCacheBench {
   /**
    * Runs the benchmark.
    *
-   * @param arguments model directory, prompt tokens, counted rounds
+   * @param arguments model directory, prompt tokens, counted rounds, and for what is on disk an
+   *     empty directory
    */
-  public static void main(String[] arguments) {
-    if (arguments.length != 3) {
-      System.err.println("Usage: PrefixCacheBench MODEL PROMPT_TOKENS ROUNDS");
+  public static void main(String[] arguments) throws IOException {
+    if (arguments.length != 3 && arguments.length != 4) {
+      System.err.println("Usage: PrefixCacheBench MODEL PROMPT_TOKENS ROUNDS [DIRECTORY]");
       System.exit(2);
       return;
     }
     int tokens = Integer.parseInt(arguments[1]);
     int rounds = Integer.parseInt(arguments[2]);
-    EngineOptions options =
+    EngineOptions.Builder options =
         EngineOptions.builder(Path.of(arguments[0]))
             .contextLength(tokens + 2 * MORE_TOKENS)
-            .maxSessions(1)
-            .build();
+            .maxSessions(1);
+    if (arguments.length == 3) {
+      inMemory(options.build(), tokens, rounds);
+    } else {
+      Path directory = Files.createDirectories(Path.of(arguments[3]));
+      onDisk(options.cacheDirectory(directory).build(), tokens, rounds);
+    }
+  }
+
+  private static void inMemory(EngineOptions options, int tokens, int rounds) {
     try (LilyEngine engine = LilyEngine.open(options)) {
-      System.out.printf("%8s %12s %12s %8s%n", "tokens", "new", "continued", "ratio");
+      header("continued");
       Random random = new Random(35);
       for (int round = 0; round <= rounds; round++) {
         List<Integer> prompt = prompt(random, tokens);
         double cold = secondsToFirstToken(engine, prompt, 0);
-        List<Integer> longer = new ArrayList<>(prompt);
-        longer.addAll(prompt.subList(0, MORE_TOKENS));
-        double warm = secondsToFirstToken(engine, longer, tokens - 1);
-        if (round > 0) {
-          System.out.printf(
-              Locale.ROOT, "%8d %10.3f s %10.3f s %7.0fx%n", tokens, cold, warm, cold / warm);
-        }
+        double warm = secondsToFirstToken(engine, longer(prompt), tokens - 1);
+        report(round, tokens, cold, warm);
       }
     }
+  }
+
+  private static void onDisk(EngineOptions options, int tokens, int rounds) {
+    header("restarted");
+    Random random = new Random();
+    for (int round = 0; round <= rounds; round++) {
+      List<Integer> prompt = prompt(random, tokens);
+      double cold;
+      try (LilyEngine engine = LilyEngine.open(options)) {
+        secondsToFirstToken(engine, prompt(random, MORE_TOKENS), 0);
+        cold = secondsToFirstToken(engine, prompt, 0);
+      }
+      try (LilyEngine engine = LilyEngine.open(options)) {
+        secondsToFirstToken(engine, prompt(random, MORE_TOKENS), 0);
+        double warm = secondsToFirstToken(engine, longer(prompt), tokens - 1);
+        if (engine.stats().disk().hits() != 1) {
+          throw new IllegalStateException(
+              "Nothing was read from disk: " + engine.stats().disk().problem());
+        }
+        report(round, tokens, cold, warm);
+      }
+    }
+  }
+
+  private static void header(String second) {
+    System.out.printf("%8s %12s %12s %8s%n", "tokens", "new", second, "ratio");
+  }
+
+  private static void report(int round, int tokens, double cold, double warm) {
+    if (round > 0) {
+      System.out.printf(
+          Locale.ROOT, "%8d %10.3f s %10.3f s %7.0fx%n", tokens, cold, warm, cold / warm);
+    }
+  }
+
+  private static List<Integer> longer(List<Integer> prompt) {
+    List<Integer> longer = new ArrayList<>(prompt);
+    longer.addAll(prompt.subList(0, MORE_TOKENS));
+    return longer;
   }
 
   private static List<Integer> prompt(Random random, int tokens) {

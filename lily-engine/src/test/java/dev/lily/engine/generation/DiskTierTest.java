@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.lily.engine.backend.BackendException;
 import dev.lily.engine.model.ScriptedModel;
+import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
@@ -23,14 +24,14 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** What is kept on disk, found again and given up, over a model that follows a script. */
 class DiskTierTest {
   private static final int START = Nano.TOKENIZER.addedToken("<|im_start|>").orElseThrow();
-  private static final int PAGE = 8;
+  static final int PAGE = 8;
   private static final long MUCH = 1L << 40;
 
   @TempDir private Path directory;
   private final ManualDisk disk = new ManualDisk();
   private ManualScheduler scheduler;
 
-  private static ScriptedModel.Builder model(int snapshots) {
+  static ScriptedModel.Builder model(int snapshots) {
     return saying("ok").maxSequences(4).pages(200, PAGE).snapshots(snapshots);
   }
 
@@ -68,7 +69,7 @@ class DiskTierTest {
   }
 
   /** A prompt whose first message is kept, and nothing else. */
-  private static int[] prompt(int seed) {
+  static int[] prompt(int seed) {
     return prompt(message(seed, 20), message(9, 5));
   }
 
@@ -401,6 +402,62 @@ class DiskTierTest {
     assertThat(entries()).hasSize(2);
     open(4);
     assertThat(cached(prompt(2))).isEqualTo(20);
+  }
+
+  @Test
+  void aProcessKilledWhileItWritesLeavesWhatItHadWritten() throws Exception {
+    Process writer =
+        new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-cp",
+                System.getProperty("java.class.path"),
+                "-Dlily.nano.dir=" + System.getProperty("lily.nano.dir"),
+                KilledWriter.class.getName(),
+                directory.toString())
+            .redirectError(ProcessBuilder.Redirect.DISCARD)
+            .start();
+    try (BufferedReader lines = writer.inputReader()) {
+      assertThat(lines.lines().anyMatch(KilledWriter.WRITING::equals)).isTrue();
+    } finally {
+      writer.destroyForcibly().waitFor();
+    }
+    assertThat(entries()).hasSize(2);
+    assertThat(temporaryFiles()).hasSize(1);
+    open(4);
+    assertThat(temporaryFiles()).isEmpty();
+    assertThat(counters().entries()).isEqualTo(2);
+    assertThat(counters().failures()).isZero();
+    assertThat(cached(prompt(1))).isEqualTo(20);
+    assertThat(cached(prompt(2))).isEqualTo(20);
+    assertThat(cached(prompt(3))).isZero();
+    assertThat(entries()).hasSize(3);
+  }
+
+  @Test
+  void aDamagedFileCostsItsRequestAReadingAndNobodyElseAnything() throws IOException {
+    open(4);
+    int[] deep = prompt(message(1, 20), message(2, 20), message(9, 5));
+    cached(deep);
+    cached(prompt(3));
+    stop();
+    for (Path entry : entries()) {
+      byte[] bytes = Files.readAllBytes(entry);
+      bytes[bytes.length / 2] ^= 1; // in the slot
+      Files.write(entry, bytes);
+    }
+    open(4);
+    assertThat(counters().entries()).isEqualTo(3);
+    Recorder first = submit(deep);
+    Recorder second = submit(prompt(3));
+    Recorder third = submit(prompt(4));
+    scheduler.finish();
+    for (Recorder each : List.of(first, second, third)) {
+      assertThat(each.text()).isEqualTo("ok");
+      assertThat(each.completed().usage().cachedTokens()).isZero();
+    }
+    assertThat(counters().failures()).isEqualTo(3);
+    assertThat(counters().writes()).isEqualTo(4);
+    assertThat(cached(deep)).isEqualTo(40);
   }
 
   @Test

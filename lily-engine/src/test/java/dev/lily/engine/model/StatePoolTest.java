@@ -141,6 +141,25 @@ class StatePoolTest {
   }
 
   @Test
+  void aBlankSnapshotIsFilledFromBytesAndSharesPagesWithItsBase() {
+    SequenceState state = open(3 * PAGE);
+    run(state, PAGE + 1);
+    SequenceState.Snapshot base = Objects.requireNonNull(state.snapshot());
+    assertThat(pool.blankSnapshot(PAGE + 2, base, 1)).as("no slot is left").isNull();
+    SequenceState.Snapshot shorter = base;
+    state.close();
+    assertThat(pool.usedPages()).isEqualTo(2);
+    shorter.close();
+    SequenceState.Snapshot first = Objects.requireNonNull(pool.blankSnapshot(PAGE, null, 0));
+    assertThat(pool.snapshotPages()).isEqualTo(1);
+    assertThat(pool.blankSnapshot(7 * PAGE, null, 0)).as("six pages in all").isNull();
+    first.close();
+    assertThat(pool.usedPages()).isZero();
+    assertThat(pool.usedSlots()).isZero();
+    assertThat(pool.snapshots()).isZero();
+  }
+
+  @Test
   void aSharedPageIsCopiedBeforeItIsWritten() {
     SequenceState state = open(2 * PAGE);
     run(state, PAGE + 1);
