@@ -14,6 +14,12 @@ class PassTimesTest {
     }
   }
 
+  private void drafting(int sessions, int furtherRows, int passes, long nanos) {
+    for (int i = 0; i < passes; i++) {
+      times.ran(sessions, furtherRows, nanos);
+    }
+  }
+
   @Test
   void knowsNothingBeforeAFewPassesWithoutDrafts() {
     plain(1, PassTimes.MIN_PASSES - 1, 100);
@@ -25,60 +31,73 @@ class PassTimesTest {
 
   @Test
   void takesARowForATokenUntilItWasMeasured() {
-    plain(1, 3, 100);
+    plain(1, 4, 100);
     assertThat(times.rowCost(1)).isEqualTo(1);
-    times.ran(1, 4, 300); // half a token a row; the guess counts as one measurement
-    assertThat(times.rowCost(1)).isEqualTo(0.75, within(1e-9));
-    times.ran(1, 2, 200);
-    assertThat(times.rowCost(1)).isEqualTo((1 + 0.5 + 0.5) / 3, within(1e-9));
+    drafting(1, 4, 1, 300);
+    assertThat(times.rowCost(1)).as("half a token, and the guess").isEqualTo(0.75, within(1e-9));
+    drafting(1, 2, 1, 200);
+    assertThat(times.rowCost(1)).isEqualTo(0.5, within(1e-9));
   }
 
   @Test
-  void comesToWhatIsMeasured() {
-    plain(1, 3, 100);
-    for (int i = 0; i < 60; i++) {
-      times.ran(1, 8, 260);
-    }
-    assertThat(times.rowCost(1)).isEqualTo(0.2, within(0.001));
-    for (int i = 0; i < 60; i++) {
-      times.ran(1, 8, 900);
-    }
-    assertThat(times.rowCost(1)).isEqualTo(1, within(0.001));
+  void followsWhatIsMeasured() {
+    plain(1, 4, 100);
+    drafting(1, 8, 8, 260);
+    assertThat(times.rowCost(1)).isEqualTo(0.2, within(1e-9));
+    drafting(1, 8, 8, 900);
+    assertThat(times.rowCost(1)).isEqualTo(1, within(1e-9));
+    plain(1, 8, 200);
+    drafting(1, 8, 8, 900);
+    assertThat(times.rowCost(1)).isEqualTo(7.0 / 16, within(1e-9));
+  }
+
+  @Test
+  void takesNoRowForFreeAndNoneForMoreThanItCanCost() {
+    plain(1, 4, 100);
+    drafting(1, 8, 8, 90);
+    assertThat(times.rowCost(1)).isEqualTo(PassTimes.MIN_ROW_COST);
+    drafting(1, 8, 8, 90_000);
+    assertThat(times.rowCost(1)).isEqualTo(PassTimes.MAX_ROW_COST);
   }
 
   @Test
   void countsInTokensOfAPassForSoManySessions() {
-    plain(4, 3, 200);
-    for (int i = 0; i < 60; i++) {
-      times.ran(4, 2, 250);
-    }
-    assertThat(times.rowCost(4)).as("25 of the 50 that a token takes").isEqualTo(0.5, within(0.01));
+    plain(4, 4, 200);
+    drafting(4, 2, 8, 250);
+    assertThat(times.rowCost(4)).as("25 of the 50 that a token takes").isEqualTo(0.5, within(1e-9));
     assertThat(times.rowCost(1)).isEqualTo(1);
   }
 
   @Test
-  void letsOnePassThatWasHeldUpCountForLittle() {
+  void ignoresPassesThatWereHeldUp() {
     plain(1, 8, 100);
-    times.ran(1, 0, 1_000_000);
-    for (int i = 0; i < 60; i++) {
-      times.ran(1, 1, 150);
-    }
-    // The average rose by an eighth to 112.5, so that a row seems to cost 37.5 of that.
-    assertThat(times.rowCost(1)).isEqualTo(37.5 / 112.5, within(0.01));
-    times.ran(1, 1, 1_000_000);
-    assertThat(times.rowCost(1))
-        .isEqualTo(1.0 / 3 + (PassTimes.MAX_ROW_COST - 1.0 / 3) / 8, within(0.01));
+    plain(1, 3, 1_000_000);
+    drafting(1, 1, 8, 150);
+    drafting(1, 1, 3, 1_000_000);
+    assertThat(times.rowCost(1)).isEqualTo(0.5, within(1e-9));
   }
 
   @Test
   void asksForAPassWithoutDraftsNowAndThen() {
-    plain(1, 3, 100);
+    plain(1, 4, 100);
     for (int i = 0; i < PassTimes.MAX_AGE; i++) {
       assertThat(times.isKnown(1)).isTrue();
-      times.ran(1, 1, 150);
+      drafting(1, 1, 1, 150);
     }
     assertThat(times.isKnown(1)).isFalse();
     plain(1, 1, 100);
     assertThat(times.isKnown(1)).isTrue();
+  }
+
+  @Test
+  void theMedianIsOfTheLastEight() {
+    RecentMedian median = new RecentMedian();
+    assertThat(median.value()).isNaN();
+    for (int i = 1; i <= 100; i++) {
+      median.add(i);
+      int from = Math.max(1, i - 7);
+      assertThat(median.size()).isEqualTo(i - from + 1);
+      assertThat(median.value()).isEqualTo((from + i) / 2.0);
+    }
   }
 }
