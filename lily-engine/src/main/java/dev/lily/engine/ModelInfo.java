@@ -1,6 +1,5 @@
 package dev.lily.engine;
 
-import dev.lily.engine.backend.KeyValueType;
 import java.util.List;
 
 /**
@@ -15,7 +14,7 @@ import java.util.List;
  * @param device the device in words
  * @param deviceDetail kernel family, threads and the like
  * @param backendReason why this back end was taken and each other passed over
- * @param kvCache what keys and values are kept as
+ * @param kvCache what keys and values are kept as, in the word of a configuration
  * @param notes oddities of the checkpoint and its template, one sentence each
  */
 public record ModelInfo(
@@ -28,7 +27,7 @@ public record ModelInfo(
     String device,
     String deviceDetail,
     String backendReason,
-    KeyValueType kvCache,
+    String kvCache,
     List<String> notes) {
   public ModelInfo {
     notes = List.copyOf(notes);

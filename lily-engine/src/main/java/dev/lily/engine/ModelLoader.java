@@ -100,7 +100,7 @@ public final class ModelLoader {
             backend.device().name(),
             backend.device().detail(),
             chosen.selection.reason(),
-            options.kvCache(),
+            options.kvCache().word(),
             notes);
     report(info, plan);
     opened.pop();

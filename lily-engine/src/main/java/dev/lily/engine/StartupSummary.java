@@ -37,7 +37,7 @@ final class StartupSummary {
                 bytes(memory.budgetBytes()),
                 bytes(memory.weightBytes()),
                 bytes(memory.kvCacheBytes()),
-                model.kvCache().word(),
+                model.kvCache(),
                 bytes(memory.kvBytesPerToken()),
                 bytes(memory.stateBytes()),
                 bytes(memory.snapshotBytes()),

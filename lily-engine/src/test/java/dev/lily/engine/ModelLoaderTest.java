@@ -76,7 +76,7 @@ class ModelLoaderTest {
   })
   void countsTheKvCacheByWhatItHolds(KeyValueType type, long bytesPerToken) {
     try (LoadedModel loaded = ModelLoader.load(nano().kvCache(type).build())) {
-      assertThat(loaded.info().kvCache()).isEqualTo(type);
+      assertThat(loaded.info().kvCache()).isEqualTo(type.word());
       assertThat(loaded.model().states().device().layout().keyValueType()).isEqualTo(type);
       assertThat(loaded.plan().kvBytesPerToken()).isEqualTo(bytesPerToken);
       assertThat(loaded.plan().kvCacheBytes()).isEqualTo(8L * 8192 * bytesPerToken);

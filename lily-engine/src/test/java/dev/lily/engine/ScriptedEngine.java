@@ -1,6 +1,5 @@
 package dev.lily.engine;
 
-import dev.lily.engine.backend.KeyValueType;
 import dev.lily.engine.chat.ChatTemplate;
 import dev.lily.engine.model.ScriptedModel;
 import dev.lily.engine.model.ScriptedModel.Script;
@@ -81,7 +80,7 @@ public final class ScriptedEngine {
                 "script",
                 "",
                 "",
-                KeyValueType.BF16,
+                "bf16",
                 List.of()),
             plan(model, options, contextLength),
             resources),

@@ -72,7 +72,7 @@ public final class LilyHealthIndicator extends AbstractHealthIndicator {
         .withDetail("backendReason", model.backendReason())
         .withDetail("device", model.device())
         .withDetail("deviceDetail", model.deviceDetail())
-        .withDetail("kvCache", model.kvCache().word())
+        .withDetail("kvCache", model.kvCache())
         .withDetail("memory", memory);
     if (!model.notes().isEmpty()) {
       health.withDetail("notes", model.notes());

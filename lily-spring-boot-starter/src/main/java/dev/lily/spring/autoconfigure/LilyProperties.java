@@ -15,8 +15,8 @@ import org.springframework.util.unit.DataSize;
  *     leading ~/ is the home directory.
  * @param backend Back end that computes: auto takes the best available one, or name one (cpu,
  *     metal).
- * @param kvCache What keys and values are kept as: bf16, int8 (half the memory, a little less
- *     exact) or fp32 (on the CPU, exact).
+ * @param kvCache What keys and values are kept as: bf16, or on the CPU also int8 (half the memory,
+ *     a little less exact) or fp32 (twice the memory, exact).
  * @param contextLength Most tokens of one conversation, prompt and answer together. By default the
  *     model's own limit, at most 32768, or less if memory does not allow it.
  * @param maxSessions Requests served at the same time. More wait in the queue.

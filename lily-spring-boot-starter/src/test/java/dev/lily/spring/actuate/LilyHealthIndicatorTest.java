@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.lily.engine.EngineStats;
 import dev.lily.engine.MemoryPlan;
 import dev.lily.engine.ModelInfo;
-import dev.lily.engine.backend.KeyValueType;
 import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -25,7 +24,7 @@ class LilyHealthIndicatorTest {
           "A processor",
           "scalar, 2 threads",
           "cpu (A processor)",
-          KeyValueType.INT8,
+          "int8",
           List.of("The checkpoint's chat template differs."));
   private static final MemoryPlan PLAN = new MemoryPlan(10, 20, 3, 4, 6, 7, 5, 100, 2048, 8);
 
