@@ -1,5 +1,8 @@
 package dev.lily.engine;
 
+import dev.lily.engine.backend.StateLayout;
+import dev.lily.engine.generation.MemoryUse;
+
 /**
  * A snapshot of counters since the engine was opened, for meters and health.
  *
@@ -17,6 +20,7 @@ package dev.lily.engine;
  * @param kvPagesUsed pages that sessions use now
  * @param kvPages pages in the pool
  * @param cache the prefix cache
+ * @param memory what is in use of the memory plan
  * @param lastFailure message of the last failure, or empty
  * @param alive whether the engine thread serves requests
  */
@@ -35,6 +39,7 @@ public record EngineStats(
     int kvPagesUsed,
     int kvPages,
     Cache cache,
+    Memory memory,
     String lastFailure,
     boolean alive) {
 
@@ -50,4 +55,39 @@ public record EngineStats(
    */
   public record Cache(
       long hits, long misses, long evictions, int snapshots, long bytes, long maxBytes) {}
+
+  /**
+   * What is in use, by the parts of the {@link MemoryPlan}, in bytes.
+   *
+   * @param weightBytes the mapped weights
+   * @param kvCacheBytes KV pages that sessions or the cache hold
+   * @param stateBytes slots that sessions hold
+   * @param snapshotBytes recurrent slots that the cache holds
+   * @param scratchBytes activations and kernel workspace
+   * @param allocatedBytes what the device has allocated so far for all pages and slots: what was
+   *     given back stays allocated for the next, and some devices allocate all at the start
+   */
+  public record Memory(
+      long weightBytes,
+      long kvCacheBytes,
+      long stateBytes,
+      long snapshotBytes,
+      long scratchBytes,
+      long allocatedBytes) {
+    static Memory of(MemoryPlan plan, StateLayout layout, MemoryUse use) {
+      int snapshots = layout.numSlots() - layout.numSamplingSlots();
+      return new Memory(
+          plan.weightBytes(),
+          use.pages() * plan.kvBytesPerToken() * layout.pageTokens(),
+          use.sequenceSlots() * plan.stateBytes() / layout.numSamplingSlots(),
+          snapshots == 0 ? 0 : use.snapshotSlots() * plan.snapshotBytes() / snapshots,
+          plan.scratchBytes(),
+          use.allocatedBytes());
+    }
+
+    /** The sum of the parts in use. */
+    public long usedBytes() {
+      return weightBytes + kvCacheBytes + stateBytes + snapshotBytes + scratchBytes;
+    }
+  }
 }

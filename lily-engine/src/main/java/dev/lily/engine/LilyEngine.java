@@ -188,6 +188,7 @@ public final class LilyEngine implements AutoCloseable {
             counters.cacheSnapshots(),
             counters.cacheBytes(),
             loaded.plan().cacheBytes()),
+        EngineStats.Memory.of(loaded.plan(), loaded.model().layout(), counters.memory()),
         counters.lastFailure(),
         scheduler.isAlive());
   }

@@ -48,7 +48,7 @@ record MemoryPlanner(
   Sizes plan() {
     int asked = askedContextLength();
     PassLimits limits = limits(asked);
-    long scratch = Qwen35Moe.scratchBytes(config, vocabulary, limits, backend);
+    long scratch = Qwen35Moe.scratchBytes(config, vocabulary, layout(0, 0), limits, backend);
     long slots = backend.stateBytes(layout(0, 0));
     long page = backend.stateBytes(layout(1, 0)) - slots;
     long snapshot = backend.stateBytes(layout(0, 1)) - slots;

@@ -177,6 +177,9 @@ final class PrefixCache {
       }
       return;
     }
+    while (bytes() + bytesOf(state) > options.bytes()) {
+      evictOldest();
+    }
     SequenceState.Snapshot snapshot = state.snapshot();
     while (snapshot == null && evictOldest()) {
       snapshot = state.snapshot();
@@ -188,10 +191,12 @@ final class PrefixCache {
     if (pins) {
       pin(node);
     }
-    while (bytes() > options.bytes()) {
-      evictOldest();
-    }
     show();
+  }
+
+  /** Bytes that a snapshot would take beside those there are. */
+  private long bytesOf(SequenceState state) {
+    return options.snapshotBytes() + state.pagesWithoutSnapshot() * options.pageBytes();
   }
 
   private Node<Entry> put(int[] tokens, SequenceState.Snapshot snapshot) {

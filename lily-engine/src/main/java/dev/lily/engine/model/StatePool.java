@@ -1,6 +1,7 @@
 package dev.lily.engine.model;
 
 import dev.lily.engine.backend.DeviceState;
+import dev.lily.engine.backend.PageTable;
 import dev.lily.engine.backend.StateLayout;
 import java.util.ArrayDeque;
 import java.util.function.BooleanSupplier;
@@ -30,6 +31,8 @@ public final class StatePool {
   private int sequencePages;
   private int snapshotPages;
   private int snapshots;
+  private int mostPages;
+  private int mostSlots;
 
   public StatePool(DeviceState device) {
     this.device = device;
@@ -81,6 +84,16 @@ public final class StatePool {
     return layout.numSlots() - freeSlots.size();
   }
 
+  /** Most pages that were in use at a time, which are all that ever were. */
+  public int mostPages() {
+    return mostPages;
+  }
+
+  /** Most recurrent slots that were in use at a time, which are all that ever were. */
+  public int mostSlots() {
+    return mostSlots;
+  }
+
   /** Snapshots that are open. */
   public int snapshots() {
     return snapshots;
@@ -105,7 +118,7 @@ public final class StatePool {
       return null;
     }
     committedPages += pages;
-    return new SequenceState(this, freeSlots.remove(), freeSamplingSlots.remove(), pages);
+    return new SequenceState(this, takeSlot(), freeSamplingSlots.remove(), pages);
   }
 
   int pageTokens() {
@@ -136,6 +149,7 @@ public final class StatePool {
       }
     }
     int page = freePages.remove();
+    mostPages = Math.max(mostPages, usedPages());
     addSequence(page);
     return page;
   }
@@ -172,6 +186,15 @@ public final class StatePool {
     }
   }
 
+  /** Of a sequence's first pages, how many no snapshot has. */
+  int pagesWithoutSnapshot(PageTable pages, int count) {
+    int fresh = 0;
+    for (int i = 0; i < count; i++) {
+      fresh += snapshotReferences[pages.page(i)] == 0 ? 1 : 0;
+    }
+    return fresh;
+  }
+
   boolean isShared(int page) {
     return sequenceReferences[page] + snapshotReferences[page] > 1;
   }
@@ -182,7 +205,13 @@ public final class StatePool {
       return -1;
     }
     snapshots++;
-    return freeSlots.remove();
+    return takeSlot();
+  }
+
+  private int takeSlot() {
+    int slot = freeSlots.remove();
+    mostSlots = Math.max(mostSlots, usedSlots());
+    return slot;
   }
 
   void releaseSnapshotSlot(int slot) {

@@ -20,7 +20,8 @@ import org.springframework.util.unit.DataSize;
  * @param queueLimit Most requests waiting. Further ones are refused at once.
  * @param queueTimeout A request that waits for its turn for this long is refused. By default it
  *     waits.
- * @param prefillChunk Most prompt tokens computed in one pass. Cancellation waits at most that long.
+ * @param prefillChunk Most prompt tokens computed in one pass. Cancellation waits at most that
+ *     long.
  * @param maxStepTime How long running streams may pause for a slice of another request's prompt.
  *     Slices are made as short as it takes, but not shorter than a few tokens.
  * @param memoryLimit Most memory for weights, states and scratch. By default what the device

@@ -25,6 +25,8 @@ class LilyHealthIndicatorTest {
           "scalar, 2 threads",
           "cpu (A processor)",
           List.of("The checkpoint's chat template differs."));
+  private static final EngineStats.Cache CACHE = new EngineStats.Cache(7, 13, 2, 5, 4096, 8192);
+  private static final EngineStats.Memory MEMORY = new EngineStats.Memory(1, 2, 3, 4, 5, 6);
   private static final MemoryPlan PLAN = new MemoryPlan(10, 20, 3, 4, 6, 7, 5, 100, 2048, 8);
 
   private EngineStats stats = stats(0, 0, 0, true, "");
@@ -50,7 +52,8 @@ class LilyHealthIndicatorTest {
         steps,
         3,
         64,
-        new EngineStats.Cache(0, 0, 0, 0, 0, 0),
+        CACHE,
+        MEMORY,
         lastFailure,
         alive);
   }
@@ -77,6 +80,8 @@ class LilyHealthIndicatorTest {
         .containsEntry("running", 1)
         .containsEntry("kvPagesUsed", 3)
         .containsEntry("kvPages", 64)
+        .containsEntry("memoryInUse", MEMORY)
+        .containsEntry("cache", CACHE)
         .containsEntry("lastFailure", "The device failed once");
   }
 

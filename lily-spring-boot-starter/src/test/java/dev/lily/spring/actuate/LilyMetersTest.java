@@ -15,6 +15,7 @@ import org.junit.jupiter.api.Test;
 class LilyMetersTest {
 
   private static final EngineStats.Cache CACHE = new EngineStats.Cache(7, 13, 2, 5, 4096, 8192);
+  private static final EngineStats.Memory MEMORY = new EngineStats.Memory(1, 2, 3, 4, 5, 6);
 
   private final MeterRegistry registry = new SimpleMeterRegistry();
 
@@ -25,7 +26,7 @@ class LilyMetersTest {
   @Test
   void readsTheEnginesCountersWhenAsked() {
     EngineStats[] now = {
-      new EngineStats(2, 1, 20, 3, 10, 4, 5, 1000, 300, 700, 900, 6, 64, CACHE, "", true)
+      new EngineStats(2, 1, 20, 3, 10, 4, 5, 1000, 300, 700, 900, 6, 64, CACHE, MEMORY, "", true)
     };
     Supplier<EngineStats> stats = () -> now[0];
     new LilyMeterBinder(stats).bindTo(registry);
@@ -51,7 +52,8 @@ class LilyMetersTest {
     assertThat(registry.get("lily.kv.pages").tag("state", "used").gauge().value()).isEqualTo(6);
     assertThat(registry.get("lily.kv.pages").tag("state", "total").gauge().value()).isEqualTo(64);
 
-    now[0] = new EngineStats(0, 0, 21, 3, 11, 4, 5, 1100, 300, 750, 950, 0, 64, CACHE, "", true);
+    now[0] =
+        new EngineStats(0, 0, 21, 3, 11, 4, 5, 1100, 300, 750, 950, 0, 64, CACHE, MEMORY, "", true);
     assertThat(counter("lily.requests", "outcome", "completed")).isEqualTo(11);
     assertThat(registry.get("lily.kv.pages").tag("state", "used").gauge().value()).isZero();
   }

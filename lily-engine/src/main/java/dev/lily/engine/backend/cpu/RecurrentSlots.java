@@ -36,6 +36,11 @@ final class RecurrentSlots {
     return blocks.get(slot);
   }
 
+  /** Bytes of all slots. */
+  long bytes() {
+    return blocks.bytes();
+  }
+
   /** Bytes that slots have taken so far. */
   long bytesTaken() {
     return blocks.bytesTaken();

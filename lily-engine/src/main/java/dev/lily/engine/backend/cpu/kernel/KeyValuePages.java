@@ -60,6 +60,11 @@ public final class KeyValuePages {
     blocks.take(page);
   }
 
+  /** Bytes of all pages. */
+  public long bytes() {
+    return blocks.bytes();
+  }
+
   /** Bytes that pages have taken so far. */
   public long bytesTaken() {
     return blocks.bytesTaken();
