@@ -1,5 +1,8 @@
 package dev.lily.engine;
 
+import dev.lily.engine.backend.StateLayout;
+import dev.lily.engine.generation.MemoryUse;
+
 /**
  * A snapshot of counters since the engine was opened, for meters and health.
  *
@@ -19,6 +22,7 @@ package dev.lily.engine;
  * @param cache the prefix cache in memory
  * @param disk the prefix cache on disk
  * @param speculation tokens that were drafted
+ * @param memory what is in use of the memory plan
  * @param lastFailure message of the last failure, or empty
  * @param alive whether the engine thread serves requests
  */
@@ -39,6 +43,7 @@ public record EngineStats(
     Cache cache,
     Disk disk,
     Speculation speculation,
+    Memory memory,
     String lastFailure,
     boolean alive) {
 
@@ -85,4 +90,38 @@ public record EngineStats(
    * @param accepted those of them that it then said
    */
   public record Speculation(long drafted, long accepted) {}
+
+  /**
+   * What is in use, by the parts of the {@link MemoryPlan}, in bytes.
+   *
+   * @param weightBytes the mapped weights
+   * @param kvCacheBytes KV pages that sessions or the cache hold
+   * @param stateBytes slots that sessions hold
+   * @param snapshotBytes recurrent slots that the cache holds
+   * @param scratchBytes activations and kernel workspace
+   * @param allocatedBytes what the device has allocated so far for all pages and slots: what was
+   *     given back stays allocated for the next, and some devices allocate all at the start
+   */
+  public record Memory(
+      long weightBytes,
+      long kvCacheBytes,
+      long stateBytes,
+      long snapshotBytes,
+      long scratchBytes,
+      long allocatedBytes) {
+    static Memory of(MemoryPlan plan, StateLayout layout, int snapshots, MemoryUse use) {
+      return new Memory(
+          plan.weightBytes(),
+          use.pages() * plan.kvBytesPerToken() * layout.pageTokens(),
+          use.sequenceSlots() * plan.stateBytes() / (layout.numSlots() - snapshots),
+          snapshots == 0 ? 0 : use.snapshotSlots() * plan.snapshotBytes() / snapshots,
+          plan.scratchBytes(),
+          use.allocatedBytes());
+    }
+
+    /** The sum of the parts in use. */
+    public long usedBytes() {
+      return weightBytes + kvCacheBytes + stateBytes + snapshotBytes + scratchBytes;
+    }
+  }
 }

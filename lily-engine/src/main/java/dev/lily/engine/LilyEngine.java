@@ -39,6 +39,7 @@ public final class LilyEngine implements AutoCloseable {
   private final SamplingDefaults sampling;
   private final AnswerConstraints constraints;
   private final Scheduler scheduler;
+  private final int maxSnapshots;
   private final ReentrantLock closing = new ReentrantLock();
   private boolean closed;
 
@@ -47,6 +48,8 @@ public final class LilyEngine implements AutoCloseable {
     this.loaded = loaded;
     StateLayout layout = loaded.model().layout();
     int contextLength = contextLength(loaded, layout);
+    int sessions = layout.numSamplingSlots();
+    maxSnapshots = layout.numSlots() - sessions - options.speculation().spareSlots(sessions);
     encoder = new PromptEncoder(loaded.template(), loaded.tokenizer(), contextLength);
     sampling =
         new SamplingDefaults(
@@ -67,16 +70,14 @@ public final class LilyEngine implements AutoCloseable {
                 options.prefillChunk(),
                 contextLength,
                 options.stallTimeout(),
-                cache(loaded.plan(), layout, options),
+                cache(loaded.plan(), layout, maxSnapshots, options),
                 options.queueTimeout(),
                 options.speculation(),
                 options.maxStepTime()));
   }
 
   private static PrefixCacheOptions cache(
-      MemoryPlan plan, StateLayout layout, EngineOptions options) {
-    int sessions = layout.numSamplingSlots();
-    int snapshots = layout.numSlots() - sessions - options.speculation().spareSlots(sessions);
+      MemoryPlan plan, StateLayout layout, int snapshots, EngineOptions options) {
     return snapshots == 0
         ? new PrefixCacheOptions(0, 0, 0, 0, false, disk(options))
         : new PrefixCacheOptions(
@@ -206,6 +207,8 @@ public final class LilyEngine implements AutoCloseable {
             loaded.plan().cacheBytes()),
         disk(counters.disk()),
         new EngineStats.Speculation(counters.draftedTokens(), counters.acceptedTokens()),
+        EngineStats.Memory.of(
+            loaded.plan(), loaded.model().layout(), maxSnapshots, counters.memory()),
         counters.lastFailure(),
         scheduler.isAlive());
   }

@@ -51,7 +51,8 @@ record MemoryPlanner(
     int asked = askedContextLength();
     PassLimits limits = limits(asked);
     long buffers = options.cacheDirectory() == null ? 0 : DiskWorker.BUFFER_BYTES;
-    long scratch = Qwen35Moe.scratchBytes(config, vocabulary, limits, backend) + buffers;
+    long scratch =
+        Qwen35Moe.scratchBytes(config, vocabulary, layout(0, 0), limits, backend) + buffers;
     long slots = backend.stateBytes(layout(0, 0));
     long page = backend.stateBytes(layout(1, 0)) - slots;
     long snapshot = backend.stateBytes(layout(0, 1)) - slots;

@@ -31,23 +31,44 @@ final class StartupSummary {
         "  context   %d tokens for each of up to %d sessions"
             .formatted(memory.contextLength(), memory.maxSessions()));
     lines.add(
-        "  memory    %s of %s: weights %s, KV cache %s (%s, %s a token), states %s, snapshots %s, scratch %s"
-            .formatted(
-                bytes(memory.totalBytes()),
-                bytes(memory.budgetBytes()),
-                bytes(memory.weightBytes()),
-                bytes(memory.kvCacheBytes()),
-                model.kvCache(),
-                bytes(memory.kvBytesPerToken()),
-                bytes(memory.stateBytes()),
-                bytes(memory.snapshotBytes()),
-                bytes(memory.scratchBytes())));
+        "  memory    %s of %s".formatted(bytes(memory.totalBytes()), bytes(memory.budgetBytes())));
+    lines.add(part("weights", memory.weightBytes(), ""));
+    lines.add(
+        part(
+            "KV cache",
+            memory.kvCacheBytes(),
+            "%s, %s a token".formatted(model.kvCache(), bytes(memory.kvBytesPerToken()))));
+    lines.add(part("states", memory.stateBytes(), ""));
+    lines.add(
+        part("snapshots", memory.snapshotBytes(), bytes(memory.cacheBytes()) + " with their KV"));
+    lines.add(part("scratch", memory.scratchBytes(), ""));
+    lines.add("  fits      " + fits(memory));
     if (model.name().startsWith("lily-nano")) {
       lines.add(
           "  note      %s is a tiny demonstration model: it has a few trained skills and knows nothing else"
               .formatted(model.name()));
     }
     return String.join(System.lineSeparator(), lines);
+  }
+
+  private static String part(String name, long bytes, String note) {
+    return "    %-10s %10s  %s".formatted(name, bytes(bytes), note).stripTrailing();
+  }
+
+  /** How many tokens each of so many sessions can have at the same time. */
+  private static String fits(MemoryPlan memory) {
+    long tokens = memory.kvCacheBytes() / memory.kvBytesPerToken();
+    List<String> fits = new ArrayList<>();
+    for (int sessions = 1; sessions < memory.maxSessions(); sessions *= 2) {
+      fits.add(fits(memory, tokens, sessions));
+    }
+    fits.add(fits(memory, tokens, memory.maxSessions()));
+    return "sessions × tokens at the same time: " + String.join(", ", fits);
+  }
+
+  private static String fits(MemoryPlan memory, long tokens, int sessions) {
+    return String.format(
+        Locale.ROOT, "%d × %d", sessions, Math.min(memory.contextLength(), tokens / sessions));
   }
 
   private static String count(long number) {

@@ -14,12 +14,12 @@ import dev.lily.engine.backend.PendingPass;
 import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.backend.StateLayout;
 import dev.lily.engine.backend.Tensor;
+import dev.lily.engine.backend.TensorUse;
 import dev.lily.engine.backend.UnsupportedKeyValueTypeException;
 import dev.lily.metal.device.CommandQueue;
 import dev.lily.metal.device.GpuFamily;
 import dev.lily.metal.device.MetalDevice;
 import dev.lily.metal.kernel.DeviceMemory;
-import dev.lily.metal.kernel.ElementType;
 import dev.lily.metal.kernel.KernelEncoder;
 import dev.lily.metal.kernel.KernelLibrary;
 import dev.lily.metal.kernel.MatrixLoader;
@@ -139,8 +139,8 @@ final class MetalBackend implements Backend {
   }
 
   @Override
-  public long tensorBytes(int rows, int columns) {
-    return MetalTensor.bytes(rows, columns, ElementType.F32);
+  public long tensorBytes(TensorUse use, int rows, int columns) {
+    return MetalTensor.bytes(use, rows, columns);
   }
 
   @Override
@@ -150,13 +150,13 @@ final class MetalBackend implements Backend {
   }
 
   @Override
-  public long workspaceBytes(ModelShape shape, PassLimits limits) {
-    return MetalState.workspaceBytes(shape, limits);
+  public long workspaceBytes(StateLayout layout, ModelShape shape, PassLimits limits) {
+    return MetalState.workspaceBytes(layout, shape, limits);
   }
 
   @Override
   public DeviceState openState(StateLayout layout, ModelShape shape, PassLimits limits) {
-    long needed = stateBytes(layout) + workspaceBytes(shape, limits);
+    long needed = stateBytes(layout) + workspaceBytes(layout, shape, limits);
     long used = device.currentAllocatedBytes();
     long most = device.recommendedMaxWorkingSetBytes();
     if (used + needed > most) {

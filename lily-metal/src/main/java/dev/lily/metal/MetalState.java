@@ -112,27 +112,23 @@ final class MetalState implements DeviceState {
         + SamplingSlots.bytes(layout);
   }
 
-  /** Bytes of the scratch; what only a layout knows is taken as its most. */
-  static long workspaceBytes(ModelShape shape, PassLimits limits) {
-    long rows = limits.maxRows();
+  /** Bytes of the scratch. */
+  static long workspaceBytes(StateLayout layout, ModelShape shape, PassLimits limits) {
     int heads = shape.numAttentionHeads();
-    long delta = rows * shape.valueDim() * (3 + 1 + 2) * Float.BYTES;
-    long decode =
-        AttentionKernels.partialBytes(limits.maxSequences(), heads, heads, shape.headDim())
-            + AttentionKernels.statsBytes(limits.maxSequences(), heads, heads);
-    long plan =
-        Integer.BYTES
-            * (4L * limits.maxRows()
-                + (limits.maxPositions() + 8L) * limits.maxSequences()
-                + 4L * limits.maxLogitRows());
-    return delta
-        + decode
+    int kvHeads = layout.numKeyValueHeads();
+    int sequences = limits.maxSequences();
+    long recordings = 2L * (1 + sequences); // of either pass: its own, and a step of each size
+    return AttentionKernels.partialBytes(sequences, heads, kvHeads, layout.headDim())
+        + AttentionKernels.statsBytes(sequences, heads, kvHeads)
+        + limits.maxRows() * deltaRowBytes(layout)
         + ExpertsKernels.Scratch.bytes(shape, limits.maxRows())
-        + SamplingSlots.scratchBytes(shape.vocabularySize(), limits.maxSequences())
-        + 2
-            * (plan
-                + MetalPendingPass.resultBytes(limits)
-                + (1 + limits.maxSequences()) * Recording.bytes());
+        + SamplingSlots.scratchBytes(layout.vocabularySize(), sequences)
+        + 2 * (DevicePlan.bytes(layout, limits) + MetalPendingPass.resultBytes(limits))
+        + recordings * Recording.bytes();
+  }
+
+  private static long deltaRowBytes(StateLayout layout) {
+    return Float.BYTES * (layout.convDim() + layout.numValueHeads() * (2L + layout.valueDim()));
   }
 
   AttentionKernels.State attention() {
@@ -344,10 +340,5 @@ final class MetalState implements DeviceState {
     }
     experts.release(memory);
     sampling.release();
-  }
-
-  /** Bytes of one plan and its results, for the plan of memory. */
-  static long planBytes(StateLayout layout, PassLimits limits) {
-    return DevicePlan.bytes(layout, limits) + MetalPendingPass.resultBytes(limits);
   }
 }

@@ -4,6 +4,7 @@ import dev.lily.engine.EngineOptions;
 import dev.lily.engine.MemoryPlan;
 import dev.lily.engine.MemoryPlans;
 import dev.lily.engine.ModelDoesNotFitException;
+import dev.lily.engine.Published35b;
 import dev.lily.engine.backend.Backend;
 import dev.lily.engine.backend.ComputePass;
 import dev.lily.engine.backend.DeviceInfo;
@@ -15,8 +16,7 @@ import dev.lily.engine.backend.PassLimits;
 import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.backend.StateLayout;
 import dev.lily.engine.backend.Tensor;
-import dev.lily.engine.model.qwen35moe.Qwen35Config;
-import dev.lily.metal.kernel.ElementType;
+import dev.lily.engine.backend.TensorUse;
 import dev.lily.metal.kernel.MetalTensor;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
@@ -25,42 +25,13 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
  * The memory tables of {@code docs/metal.md} for Qwen3.6-35B-A3B, from the engine's own planner and
- * this back end's own sizes. {@link #main} prints them.
+ * this back end's own sizes.
  */
 final class MemoryTable {
-  private static final Qwen35Config CONFIG =
-      new Qwen35Config(
-          2048,
-          40,
-          248_320,
-          1e-6f,
-          262_144,
-          16,
-          2,
-          256,
-          64,
-          1e7,
-          IntStream.range(0, 40).mapToObj(layer -> layer % 4 == 3).toList(),
-          16,
-          32,
-          128,
-          128,
-          4,
-          256,
-          8,
-          512,
-          512,
-          List.of());
-  private static final int VOCABULARY = 248_077;
-
-  /** bf16; lies in the same files as the text weights of the published 4-bit checkpoint. */
-  private static final long VISION_TOWER_BYTES = 893_142_496;
-
   private static final int[] CONTEXTS = {4096, 16_384, 32_768, 65_536, 131_072, 262_144};
   private static final int SESSIONS = 8; // the default
   private static final double MIB = 1 << 20;
@@ -92,13 +63,6 @@ final class MemoryTable {
       List.of(new Load(16_384, 1), new Load(32_768, 8), new Load(131_072, 4), new Load(262_144, 1));
 
   private MemoryTable() {}
-
-  /** Prints the tables, each under the name that its marker in the page has. */
-  public static void main(String[] arguments) {
-    all()
-        .forEach(
-            (name, lines) -> System.out.println(name + "\n" + String.join("\n", lines) + "\n"));
-  }
 
   /** The tables by the names of their markers. */
   static Map<String, List<String>> all() {
@@ -175,13 +139,13 @@ final class MemoryTable {
         "| Mac | limit | context × sessions | weights | scratch | states | snapshots | KV cache | total |");
     lines.add("|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     for (Mac mac : MACS) {
-      double limit = mac.newer * GIB > fileBytes() ? mac.newer * GIB : mac.raisedMib * MIB;
+      long limit = limit(mac);
       for (Load load : LOADS) {
         List<String> line = new ArrayList<>();
         line.add(mac.memoryGib + " GB");
         line.add(published(limit / GIB));
         line.add(number(load.context) + " × " + load.sessions);
-        line.addAll(parts(load, (long) limit));
+        line.addAll(parts(load, limit));
         lines.add(row(line.toArray(String[]::new)));
       }
     }
@@ -242,11 +206,37 @@ final class MemoryTable {
     }
   }
 
+  /** The plans of the table, but for those that do not fit. */
+  static List<MemoryPlans.Sizes> fitting() {
+    List<MemoryPlans.Sizes> fitting = new ArrayList<>();
+    for (Mac mac : MACS) {
+      for (Load load : LOADS) {
+        try {
+          fitting.add(sizes(load.context, load.sessions, limit(mac), null));
+        } catch (ModelDoesNotFitException _) {
+          // The table says so.
+        }
+      }
+    }
+    return fitting;
+  }
+
+  /** That of macOS 26, or the raised one where the weights do not fit under it. */
+  private static long limit(Mac mac) {
+    return (long)
+        (mac.newer * GIB > Published35b.fileBytes() ? mac.newer * GIB : mac.raisedMib * MIB);
+  }
+
   private static MemoryPlan plan(int context, int sessions, long budget) {
     return plan(context, sessions, budget, 0L);
   }
 
   private static MemoryPlan plan(
+      int context, int sessions, long budget, @Nullable Long cacheBytes) {
+    return sizes(context, sessions, budget, cacheBytes).plan();
+  }
+
+  private static MemoryPlans.Sizes sizes(
       int context, int sessions, long budget, @Nullable Long cacheBytes) {
     EngineOptions options =
         EngineOptions.builder(Path.of("Qwen3.6-35B-A3B"))
@@ -254,50 +244,12 @@ final class MemoryTable {
             .maxSessions(sessions)
             .cacheBytes(cacheBytes)
             .build();
-    return MemoryPlans.plan(CONFIG, new Sizes(budget), options, fileBytes(), VOCABULARY);
-  }
-
-  /** Bytes of the text weights in 4 bits, router and shared expert's gate in 8. */
-  static long weightBytes() {
-    long hidden = CONFIG.hiddenSize();
-    long attention =
-        quantized(4, 2L * CONFIG.attentionDim(), hidden)
-            + 2 * quantized(4, CONFIG.keyValueDim(), hidden)
-            + quantized(4, hidden, CONFIG.attentionDim())
-            + dense(2L * CONFIG.headDim());
-    long heads = CONFIG.linearNumValueHeads();
-    long delta =
-        quantized(4, CONFIG.convDim(), hidden)
-            + quantized(4, CONFIG.valueDim(), hidden)
-            + 2 * quantized(4, heads, hidden)
-            + quantized(4, hidden, CONFIG.valueDim())
-            + dense((long) CONFIG.convDim() * CONFIG.linearConvKernelDim())
-            + dense(2 * heads + CONFIG.linearValueHeadDim());
-    long width = CONFIG.moeIntermediateSize();
-    long sharedWidth = CONFIG.sharedExpertIntermediateSize();
-    long experts =
-        quantized(8, CONFIG.numExperts() + 1L, hidden)
-            + 3 * quantized(4, CONFIG.numExperts() * width, hidden)
-            + 3 * quantized(4, sharedWidth, hidden);
-    return 2 * quantized(4, CONFIG.vocabSize(), hidden)
-        + dense(hidden)
-        + CONFIG.numHiddenLayers() * (experts + dense(2 * hidden))
-        + CONFIG.numAttentionLayers() * attention
-        + CONFIG.numDeltaLayers() * delta;
-  }
-
-  /** Bytes of all tensors of the published checkpoint: Metal counts its files whole. */
-  static long fileBytes() {
-    return weightBytes() + VISION_TOWER_BYTES;
-  }
-
-  /** Codes, and a bf16 scale and bias for each 64 of them. */
-  private static long quantized(int bits, long rows, long columns) {
-    return rows * columns * bits / 8 + rows * columns / 64 * 4;
-  }
-
-  private static long dense(long elements) {
-    return 2 * elements;
+    return MemoryPlans.plan(
+        Published35b.CONFIG,
+        new Sizes(budget),
+        options,
+        Published35b.fileBytes(),
+        Published35b.VOCABULARY);
   }
 
   /** This back end's sizes without a device. */
@@ -313,8 +265,8 @@ final class MemoryTable {
     }
 
     @Override
-    public long tensorBytes(int rows, int columns) {
-      return MetalTensor.bytes(rows, columns, ElementType.F32);
+    public long tensorBytes(TensorUse use, int rows, int columns) {
+      return MetalTensor.bytes(use, rows, columns);
     }
 
     @Override
@@ -323,8 +275,8 @@ final class MemoryTable {
     }
 
     @Override
-    public long workspaceBytes(ModelShape shape, PassLimits limits) {
-      return MetalState.workspaceBytes(shape, limits);
+    public long workspaceBytes(StateLayout layout, ModelShape shape, PassLimits limits) {
+      return MetalState.workspaceBytes(layout, shape, limits);
     }
 
     private static UnsupportedOperationException notOpen() {

@@ -59,14 +59,18 @@ public interface Backend extends AutoCloseable {
     return tensorBytes;
   }
 
-  /** Bytes a {@link #tensor} of this size takes. */
-  long tensorBytes(int rows, int columns);
+  /** Bytes a {@link #tensor} of this size takes once it is used so, for the memory plan. */
+  long tensorBytes(TensorUse use, int rows, int columns);
 
   /** Bytes {@link #openState} would take, for the memory plan. */
   long stateBytes(StateLayout layout);
 
-  /** Bytes of the back end's own scratch for passes up to the limits, for the memory plan. */
-  long workspaceBytes(ModelShape shape, PassLimits limits);
+  /**
+   * Bytes of the back end's own scratch for passes up to the limits, for the memory plan.
+   *
+   * @param layout of the state that they work on
+   */
+  long workspaceBytes(StateLayout layout, ModelShape shape, PassLimits limits);
 
   /**
    * Allocates sequence state, and the back end's own scratch for passes up to the limits over the

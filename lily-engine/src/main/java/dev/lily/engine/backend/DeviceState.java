@@ -13,8 +13,16 @@ import org.jspecify.annotations.Nullable;
 public interface DeviceState extends AutoCloseable {
   StateLayout layout();
 
-  /** Bytes held. */
+  /** Bytes held when all pages and slots are in use. */
   long bytes();
+
+  /**
+   * Bytes that were allocated so far: less than {@link #bytes} where pages and slots take memory
+   * when they are first used.
+   */
+  default long allocatedBytes() {
+    return bytes();
+  }
 
   /** Copies recurrent states and convolution windows of all layers. */
   void copySlot(int from, int to);

@@ -236,13 +236,16 @@ final class Batcher {
 
   /** Adds a slice of a prompt, which is as long as time allows if others write. */
   private int addPromptRows(Session session, InFlightPass pass, int room, int passesPerToken) {
+    if (passesPerToken > 0 && pacer.isFull(pass.load(), passesPerToken)) {
+      // Without a look into the cache: what that restores must be in the pass of its own rows.
+      pass.load().addPrompt(0, 0, true);
+      return 0;
+    }
     int position = session.promptPosition();
     int most = session.promptRows(room);
     int count =
         passesPerToken == 0 ? most : pacer.rows(pass.load(), position, most, passesPerToken);
-    if (count > 0) {
-      session.addPromptRows(count, plan, pass, device);
-    }
+    session.addPromptRows(count, plan, pass, device);
     pass.load().addPrompt(count, position, count < most);
     return count;
   }
@@ -273,6 +276,7 @@ final class Batcher {
       if (failure == null) {
         handOut(pass, results, measure(pass));
       } else {
+        lastEnd = clock.getAsLong();
         failAll(pass, failure);
       }
     } finally {

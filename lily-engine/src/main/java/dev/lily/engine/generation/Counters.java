@@ -1,5 +1,6 @@
 package dev.lily.engine.generation;
 
+import dev.lily.engine.model.StatePool;
 import java.time.Duration;
 import java.util.concurrent.atomic.AtomicLong;
 
@@ -27,6 +28,7 @@ public final class Counters {
   private volatile long cacheBytes;
   private volatile int running;
   private volatile int usedPages;
+  private volatile MemoryUse memory = MemoryUse.NONE;
   private volatile long meanServiceNanos;
   private volatile String lastFailure = "";
 
@@ -88,9 +90,12 @@ public final class Counters {
     steps.incrementAndGet();
   }
 
-  void show(int running, int usedPages) {
+  void show(int running, StatePool states) {
     this.running = running;
-    this.usedPages = usedPages;
+    usedPages = states.sequencePages();
+    if (!memory.isThatOf(states)) {
+      memory = MemoryUse.of(states);
+    }
   }
 
   void lastFailure(String message) {
@@ -196,6 +201,11 @@ public final class Counters {
   /** KV pages in use by sequences after the last step. */
   public int usedPages() {
     return usedPages;
+  }
+
+  /** Pages and slots after the last step. */
+  public MemoryUse memory() {
+    return memory;
   }
 
   /** Message of the last failure of the device or the engine, or empty. */

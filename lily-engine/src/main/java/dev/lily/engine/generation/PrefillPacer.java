@@ -48,6 +48,15 @@ final class PrefillPacer {
     plannedNanos = PLANNED_SHARE * Nanos.of(maxStepTime);
   }
 
+  /** Whether the rows of prompts that a pass has take all the time there is. */
+  boolean isFull(PassLoad load, int passesPerToken) {
+    return load.promptRows() >= LEAST_ROWS && taken(load) >= plannedNanos / passesPerToken;
+  }
+
+  private double taken(PassLoad load) {
+    return writing(load) + reading.of(load.promptRows(), load.attended() / ATTENDED_UNIT);
+  }
+
   /**
    * How many rows of a prompt may join a pass in which others write.
    *
@@ -55,14 +64,14 @@ final class PrefillPacer {
    * @param position of the first row
    * @param most rows that there is room for
    * @param passesPerToken passes that lie between two tokens of a stream
-   * @return at least {@value #LEAST_ROWS} with those that the pass has, if there is room for them
+   * @return at least 1, and {@value #LEAST_ROWS} with those that the pass has, if there is room
    */
   int rows(PassLoad load, int position, int most, int passesPerToken) {
     double planned = plannedNanos / passesPerToken;
-    double taken = writing(load) + reading.of(load.promptRows(), load.attended() / ATTENDED_UNIT);
+    double taken = taken(load);
     int longest = Math.min(most, reach);
     double perRow = reading.of(1, (position + longest / 2.0) / ATTENDED_UNIT);
-    int least = Math.min(most, Math.max(0, LEAST_ROWS - load.promptRows()));
+    int least = Math.min(most, Math.max(1, LEAST_ROWS - load.promptRows()));
     int affordable =
         taken + longest * perRow <= planned ? longest : (int) ((planned - taken) / perRow);
     if (affordable < least) {

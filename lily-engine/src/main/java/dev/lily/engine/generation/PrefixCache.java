@@ -285,6 +285,11 @@ final class PrefixCache {
       }
       return;
     }
+    while (bytes() + bytesOf(state) > options.bytes()) {
+      if (!evictOldest()) {
+        return;
+      }
+    }
     SequenceState.Snapshot snapshot = state.snapshot();
     while (snapshot == null && evictOldest()) {
       snapshot = state.snapshot();
@@ -299,8 +304,12 @@ final class PrefixCache {
     if (disk != null) {
       disk.made(snapshot, tokens);
     }
-    keepWithinBytes();
     show();
+  }
+
+  /** Bytes that a snapshot would take beside those there are. */
+  private long bytesOf(SequenceState state) {
+    return options.snapshotBytes() + state.pagesWithoutSnapshot() * options.pageBytes();
   }
 
   private void keepWithinBytes() {

@@ -301,6 +301,6 @@ final class Roster {
 
   /** Publishes what runs and what it holds. */
   void show() {
-    counters.show(running.size(), states.sequencePages());
+    counters.show(running.size(), states);
   }
 }

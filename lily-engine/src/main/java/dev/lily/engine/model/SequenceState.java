@@ -152,6 +152,11 @@ public final class SequenceState implements AutoCloseable {
     return snapshot;
   }
 
+  /** Pages that a {@link #snapshot} made now would share and that no other snapshot shares yet. */
+  public int pagesWithoutSnapshot() {
+    return pool.pagesWithoutSnapshot(pages, pool.pagesFor(position));
+  }
+
   /** Goes to a snapshot's state, forgetting the present one. The snapshot stays usable. */
   public void restore(Snapshot snapshot) {
     int[] kept = snapshot.pages();

@@ -1,6 +1,7 @@
 package dev.lily.engine.model;
 
 import dev.lily.engine.backend.DeviceState;
+import dev.lily.engine.backend.PageTable;
 import dev.lily.engine.backend.StateLayout;
 import java.util.ArrayDeque;
 import java.util.function.BooleanSupplier;
@@ -32,6 +33,8 @@ public final class StatePool {
   private int snapshots;
   private int reservedSpares;
   private int spares;
+  private int mostPages;
+  private int mostSlots;
 
   public StatePool(DeviceState device) {
     this.device = device;
@@ -98,6 +101,16 @@ public final class StatePool {
     return layout.numSlots() - freeSlots.size();
   }
 
+  /** Most pages that were in use at a time, which are all that ever were. */
+  public int mostPages() {
+    return mostPages;
+  }
+
+  /** Most recurrent slots that were in use at a time, which are all that ever were. */
+  public int mostSlots() {
+    return mostSlots;
+  }
+
   /** Snapshots that are open. */
   public int snapshots() {
     return snapshots;
@@ -122,7 +135,7 @@ public final class StatePool {
       return null;
     }
     committedPages += pages;
-    return new SequenceState(this, freeSlots.remove(), freeSamplingSlots.remove(), pages);
+    return new SequenceState(this, takeSlot(), freeSamplingSlots.remove(), pages);
   }
 
   /** Tokens per page. */
@@ -153,8 +166,14 @@ public final class StatePool {
                 .formatted(layout.numPages(), snapshotPages, committedPages));
       }
     }
-    int page = freePages.remove();
+    int page = takeFreePage();
     addSequence(page);
+    return page;
+  }
+
+  private int takeFreePage() {
+    int page = freePages.remove();
+    mostPages = Math.max(mostPages, usedPages());
     return page;
   }
 
@@ -190,6 +209,15 @@ public final class StatePool {
     }
   }
 
+  /** Of a sequence's first pages, how many no snapshot has. */
+  int pagesWithoutSnapshot(PageTable pages, int count) {
+    int fresh = 0;
+    for (int i = 0; i < count; i++) {
+      fresh += snapshotReferences[pages.page(i)] == 0 ? 1 : 0;
+    }
+    return fresh;
+  }
+
   boolean isShared(int page) {
     return sequenceReferences[page] + snapshotReferences[page] > 1;
   }
@@ -200,7 +228,13 @@ public final class StatePool {
       return -1;
     }
     snapshots++;
-    return freeSlots.remove();
+    return takeSlot();
+  }
+
+  private int takeSlot() {
+    int slot = freeSlots.remove();
+    mostSlots = Math.max(mostSlots, usedSlots());
+    return slot;
   }
 
   /**
@@ -223,7 +257,7 @@ public final class StatePool {
       return null;
     }
     for (int i = 0; i < pages.length; i++) {
-      pages[i] = base != null && i < sharedPages ? base.page(i) : freePages.remove();
+      pages[i] = base != null && i < sharedPages ? base.page(i) : takeFreePage();
       addSnapshot(pages[i]);
     }
     return new SequenceState.Snapshot(this, position, pages, slot);
@@ -239,7 +273,7 @@ public final class StatePool {
       throw new IllegalStateException("All %d spare slots are taken".formatted(spares));
     }
     spares++;
-    return freeSlots.remove();
+    return takeSlot();
   }
 
   void releaseSpareSlot(int slot) {

@@ -57,7 +57,9 @@ class PrefillPacerTest {
   void leavesWhatIsTakenAlready() {
     learn();
     assertThat(pacer.rows(load(1, 30, 0, false), 0, CHUNK, 1)).isBetween(48, 50);
-    assertThat(pacer.rows(load(1, 200, 0, false), 0, CHUNK, 1)).isZero();
+    assertThat(pacer.isFull(load(1, 79, 0, false), 1)).isFalse();
+    assertThat(pacer.isFull(load(1, 81, 0, false), 1)).isTrue();
+    assertThat(pacer.rows(load(1, 81, 0, false), 0, CHUNK, 1)).isEqualTo(1);
   }
 
   @Test
@@ -102,6 +104,8 @@ class PrefillPacerTest {
     measured(load(4, 8, 0, true), 1000);
     assertThat(rows(4, 0)).isEqualTo(PrefillPacer.LEAST_ROWS);
     assertThat(pacer.rows(load(4, 6, 0, false), 0, CHUNK, 1)).isEqualTo(2);
+    assertThat(pacer.isFull(load(4, 7, 0, false), 1)).isFalse();
+    assertThat(pacer.isFull(load(4, 8, 0, false), 1)).isTrue();
     assertThat(pacer.rows(load(4, 0, 0, false), 0, 3, 1)).isEqualTo(3);
   }
 

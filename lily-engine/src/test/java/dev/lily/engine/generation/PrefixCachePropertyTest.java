@@ -79,7 +79,8 @@ class PrefixCachePropertyTest {
       @ForAll @IntRange(min = 1, max = 30) int chunk,
       @ForAll @IntRange(min = 0, max = 20) int interval,
       @ForAll @IntRange(min = 200, max = 2000) int budget,
-      @ForAll @IntRange(min = -240, max = 40) int failing) {
+      @ForAll @IntRange(min = -240, max = 40) int failing,
+      @ForAll @IntRange(min = 1, max = 2000) int maxStepMicros) {
     ScriptedModel model =
         model(CHAIN)
             .maxPassesInFlight(depth)
@@ -91,14 +92,26 @@ class PrefixCachePropertyTest {
     if (failing >= 0) {
       model.failPass(failing, new BackendException("scripted"));
     }
+    long[] now = {0};
+    Random times = new Random(budget);
+    model.onPasses(_ -> {}, _ -> now[0] += 1000L * times.nextInt(3000));
     PrefixCacheOptions options = new PrefixCacheOptions(budget, 50, 8, interval, budget % 2 == 0);
     Scheduler scheduler =
         new Scheduler(
             model,
             Nano.TOKENIZER,
             new int[] {Nano.END},
-            new SchedulerOptions(3, 64, chunk, 256, Duration.ofSeconds(1), options),
-            () -> 0);
+            new SchedulerOptions(
+                3,
+                64,
+                chunk,
+                256,
+                Duration.ofDays(1),
+                options,
+                null,
+                SpeculationOptions.OFF,
+                Duration.ofNanos(1000L * maxStepMicros)),
+            () -> now[0]);
     List<List<int[]>> conversations = new ArrayList<>();
     for (int i = 0; i < 4; i++) {
       conversations.add(new ArrayList<>(List.of(message(i / 2, 20))));

@@ -345,6 +345,44 @@ class PrefixCacheTest {
     assertThat(cache.why(tokens, 0)).isEqualTo("a snapshot at 20 was evicted");
   }
 
+  @Test
+  void makesRoomWithinItsBytesBeforeItTakesMore() {
+    // Room for two snapshots of a page each; the third one takes the slot of the first.
+    ScriptedModel scripted = model(100, 3).build();
+    int bytes = 2 * (SNAPSHOT_BYTES + PAGE);
+    PrefixCacheOptions options = new PrefixCacheOptions(bytes, SNAPSHOT_BYTES, PAGE, 0, false);
+    PrefixCache cache =
+        new PrefixCache(scripted.states(), options, START, new Counters(), new Passes(), null);
+    for (int i = 0; i < 5; i++) {
+      keep(cache, scripted, prompt(message(i, PAGE)), PAGE);
+    }
+    assertThat(scripted.states().snapshots()).isEqualTo(2);
+    assertThat(scripted.states().mostSlots()).as("two, and the one sequence's").isEqualTo(3);
+    assertThat(scripted.states().mostPages()).isEqualTo(3);
+  }
+
+  @Test
+  void countsPagesThatSnapshotsShareOnceWhenItMakesRoom() {
+    ScriptedModel scripted = model(100, 3).build();
+    int bytes = 2 * SNAPSHOT_BYTES + 3 * PAGE;
+    PrefixCacheOptions options = new PrefixCacheOptions(bytes, SNAPSHOT_BYTES, PAGE, 0, false);
+    Counters counters = new Counters();
+    PrefixCache cache =
+        new PrefixCache(scripted.states(), options, START, counters, new Passes(), null);
+    int[] tokens = prompt(message(1, 3 * PAGE));
+    try (SequenceState state = Objects.requireNonNull(scripted.states().open(3 * PAGE))) {
+      state.reserve(2 * PAGE);
+      state.advance(2 * PAGE);
+      cache.keep(state, tokens);
+      state.reserve(PAGE);
+      state.advance(PAGE);
+      cache.keep(state, tokens);
+    }
+    assertThat(scripted.states().snapshots()).as("2 and 3 pages, 2 of them the same").isEqualTo(2);
+    assertThat(counters.cacheBytes()).isEqualTo(bytes);
+    assertThat(counters.cacheEvictions()).isZero();
+  }
+
   private static void keep(PrefixCache cache, ScriptedModel model, int[] tokens, int count) {
     try (SequenceState state = Objects.requireNonNull(model.states().open(count))) {
       state.reserve(count);

@@ -68,7 +68,8 @@ class SpeculationTest {
             Duration.ofSeconds(60),
             cache,
             null,
-            new SpeculationOptions(SpeculationOptions.Mode.PROMPT_LOOKUP, 4)),
+            new SpeculationOptions(SpeculationOptions.Mode.PROMPT_LOOKUP, 4),
+            SchedulerOptions.DEFAULT_MAX_STEP_TIME),
         drafts);
   }
 

@@ -130,7 +130,15 @@ class SpeculativeAnswersPropertyTest {
             loaded.tokenizer(),
             loaded.stopTokens(),
             new SchedulerOptions(
-                PLACES, 8, 32, 256, Duration.ofDays(1), cache(loaded), null, speculation),
+                PLACES,
+                8,
+                32,
+                256,
+                Duration.ofDays(1),
+                cache(loaded),
+                null,
+                speculation,
+                SchedulerOptions.DEFAULT_MAX_STEP_TIME),
             () -> now[0] += 1000,
             prompt -> sources.apply(prompt)));
   }

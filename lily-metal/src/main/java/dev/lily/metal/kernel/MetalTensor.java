@@ -2,6 +2,7 @@ package dev.lily.metal.kernel;
 
 import dev.lily.engine.backend.BackendException;
 import dev.lily.engine.backend.Tensor;
+import dev.lily.engine.backend.TensorUse;
 import dev.lily.metal.device.MetalBuffer;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -67,6 +68,16 @@ public final class MetalTensor implements Tensor {
   /** Bytes of the memory of one type. */
   public static long bytes(int rows, int columns, ElementType type) {
     return DeviceMemory.paddedBytes((long) rows * columns * type.bytes());
+  }
+
+  /** Bytes of all memory that a tensor comes to have in a model. */
+  public static long bytes(TensorUse use, int rows, int columns) {
+    return switch (use) {
+      case RESIDUAL -> 2 * bytes(rows, columns, ElementType.F32); // values, and spare
+      case HIDDEN -> bytes(rows, columns, ElementType.BF16);
+      case GATE -> 0;
+      case LOGITS -> bytes(rows, columns, ElementType.F32);
+    };
   }
 
   @Override

@@ -86,7 +86,9 @@ public final class LilyHealthIndicator extends AbstractHealthIndicator {
         .withDetail("queued", now.queued())
         .withDetail("running", now.running())
         .withDetail("kvPagesUsed", now.kvPagesUsed())
-        .withDetail("kvPages", now.kvPages());
+        .withDetail("kvPages", now.kvPages())
+        .withDetail("memoryInUse", now.memory())
+        .withDetail("cache", now.cache());
     if (!now.lastFailure().isEmpty()) {
       health.withDetail("lastFailure", now.lastFailure());
     }

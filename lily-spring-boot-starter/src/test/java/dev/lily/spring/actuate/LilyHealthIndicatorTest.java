@@ -26,6 +26,8 @@ class LilyHealthIndicatorTest {
           "cpu (A processor)",
           "int8",
           List.of("The checkpoint's chat template differs."));
+  private static final EngineStats.Cache CACHE = new EngineStats.Cache(7, 13, 2, 5, 4096, 8192);
+  private static final EngineStats.Memory MEMORY = new EngineStats.Memory(1, 2, 3, 4, 5, 6);
   private static final MemoryPlan PLAN = new MemoryPlan(10, 20, 3, 4, 6, 7, 5, 100, 2048, 8);
 
   private EngineStats stats = stats(0, 0, 0, true, "");
@@ -51,9 +53,10 @@ class LilyHealthIndicatorTest {
         steps,
         3,
         64,
-        new EngineStats.Cache(0, 0, 0, 0, 0, 0),
+        CACHE,
         EngineStats.Disk.NONE,
         new EngineStats.Speculation(0, 0),
+        MEMORY,
         lastFailure,
         alive);
   }
@@ -81,6 +84,8 @@ class LilyHealthIndicatorTest {
         .containsEntry("running", 1)
         .containsEntry("kvPagesUsed", 3)
         .containsEntry("kvPages", 64)
+        .containsEntry("memoryInUse", MEMORY)
+        .containsEntry("cache", CACHE)
         .containsEntry("lastFailure", "The device failed once");
   }
 

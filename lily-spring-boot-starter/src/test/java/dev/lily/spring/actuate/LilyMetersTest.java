@@ -19,6 +19,7 @@ class LilyMetersTest {
 
   private static final EngineStats.Disk DISK =
       new EngineStats.Disk(11, 16384, 3, 17, 4, 1, "The disk is full");
+  private static final EngineStats.Memory MEMORY = new EngineStats.Memory(1, 2, 3, 4, 5, 6);
 
   private final MeterRegistry registry = new SimpleMeterRegistry();
 
@@ -30,7 +31,7 @@ class LilyMetersTest {
   void readsTheEnginesCountersWhenAsked() {
     EngineStats[] now = {
       new EngineStats(
-          2, 1, 20, 3, 10, 4, 5, 1000, 300, 700, 900, 6, 64, CACHE, DISK, DRAFTS, "", true)
+          2, 1, 20, 3, 10, 4, 5, 1000, 300, 700, 900, 6, 64, CACHE, DISK, DRAFTS, MEMORY, "", true)
     };
     Supplier<EngineStats> stats = () -> now[0];
     new LilyMeterBinder(stats).bindTo(registry);
@@ -66,7 +67,8 @@ class LilyMetersTest {
 
     now[0] =
         new EngineStats(
-            0, 0, 21, 3, 11, 4, 5, 1100, 300, 750, 950, 0, 64, CACHE, DISK, DRAFTS, "", true);
+            0, 0, 21, 3, 11, 4, 5, 1100, 300, 750, 950, 0, 64, CACHE, DISK, DRAFTS, MEMORY, "",
+            true);
     assertThat(counter("lily.requests", "outcome", "completed")).isEqualTo(11);
     assertThat(registry.get("lily.kv.pages").tag("state", "used").gauge().value()).isZero();
   }

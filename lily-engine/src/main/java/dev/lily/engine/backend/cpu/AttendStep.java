@@ -5,6 +5,7 @@ import dev.lily.engine.backend.BackendException;
 import dev.lily.engine.backend.ModelShape;
 import dev.lily.engine.backend.PassLimits;
 import dev.lily.engine.backend.RowPlan;
+import dev.lily.engine.backend.StateLayout;
 import dev.lily.engine.backend.cpu.kernel.AttentionKernels;
 import dev.lily.engine.backend.cpu.kernel.AttentionSpan;
 import dev.lily.engine.backend.cpu.kernel.CpuTensor;
@@ -70,10 +71,9 @@ final class AttendStep {
   }
 
   /** fp32 elements of scratch, apart from what each thread has. */
-  static long sharedElements(ModelShape shape, PassLimits limits) {
-    // Spans are at least this long whatever the page size.
-    long maxSpans = numSpans(limits.maxPositions(), SPAN_TOKENS / 2 + 1);
-    return SPLIT_ROWS * maxSpans * shape.numAttentionHeads() * partialElements(shape.headDim());
+  static long sharedElements(StateLayout layout, ModelShape shape, PassLimits limits) {
+    long spans = numSpans(limits.maxPositions(), spanTokens(layout.pageTokens()));
+    return SPLIT_ROWS * spans * shape.numAttentionHeads() * partialElements(shape.headDim());
   }
 
   /** fp32 elements of scratch that each thread has. */

@@ -13,6 +13,7 @@ import dev.lily.engine.backend.PassLimits;
 import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.backend.StateLayout;
 import dev.lily.engine.backend.Tensor;
+import dev.lily.engine.backend.TensorUse;
 import dev.lily.engine.backend.cpu.kernel.CpuKernels;
 import dev.lily.engine.backend.cpu.kernel.CpuMatrix;
 import dev.lily.engine.backend.cpu.kernel.CpuTensor;
@@ -94,7 +95,7 @@ final class CpuBackend implements Backend {
   }
 
   @Override
-  public long tensorBytes(int rows, int columns) {
+  public long tensorBytes(TensorUse use, int rows, int columns) {
     return (long) rows * columns * Float.BYTES;
   }
 
@@ -104,16 +105,17 @@ final class CpuBackend implements Backend {
   }
 
   @Override
-  public long workspaceBytes(ModelShape shape, PassLimits limits) {
+  public long workspaceBytes(StateLayout layout, ModelShape shape, PassLimits limits) {
     int columns = maxColumns(shape);
     long elements =
         RowArrangement.scratchElements(limits.maxRows(), columns)
             + limits.maxRows() * ExpertsStep.elementsPerRow(shape)
-            + AttendStep.sharedElements(shape, limits)
+            + AttendStep.sharedElements(layout, shape, limits)
             + pool.numWorkers()
                 * (kernels.matmul().tileSize(columns)
-                    + AttendStep.elementsPerWorker(shape)
-                    + SampleStep.elementsPerWorker(shape.vocabularySize()));
+                    + DeltaUnit.elements(layout)
+                    + AttendStep.elementsPerWorker(shape))
+            + SampleStep.elements(layout, pool.numWorkers());
     return elements * Float.BYTES;
   }
 
@@ -136,7 +138,9 @@ final class CpuBackend implements Backend {
       throw new BackendException(
           "State of %d MiB with scratch of %d MiB does not fit: %s. Lower the context length, the sessions or the prefill chunk, or raise -Xmx"
               .formatted(
-                  stateBytes(layout) >> 20, workspaceBytes(shape, limits) >> 20, e.getMessage()),
+                  stateBytes(layout) >> 20,
+                  workspaceBytes(layout, shape, limits) >> 20,
+                  e.getMessage()),
           e);
     }
   }

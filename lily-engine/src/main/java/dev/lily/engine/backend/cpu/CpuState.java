@@ -65,10 +65,14 @@ final class CpuState implements DeviceState {
     return layout.numSlots() * RecurrentSlots.slotBytes(layout);
   }
 
+  private static long samplersBytes(StateLayout layout) {
+    long sampler = 2L * Integer.BYTES * layout.vocabularySize() + layout.vocabularySize() / 4;
+    return layout.numSamplingSlots() * sampler;
+  }
+
   /** Bytes of a state, samplers included. */
   static long bytes(StateLayout layout) {
-    long sampler = 2L * Integer.BYTES * layout.vocabularySize() + layout.vocabularySize() / 4;
-    return pagesBytes(layout) + slotsBytes(layout) + layout.numSamplingSlots() * sampler;
+    return pagesBytes(layout) + slotsBytes(layout) + samplersBytes(layout);
   }
 
   KeyValuePages pages() {
@@ -81,11 +85,6 @@ final class CpuState implements DeviceState {
 
   SamplerState[] samplers() {
     return samplers;
-  }
-
-  /** Bytes that pages and slots have taken from the system so far. */
-  long bytesTaken() {
-    return pages.bytesTaken() + slots.bytesTaken();
   }
 
   /** The one pass object, made ready for a plan. */
@@ -101,7 +100,12 @@ final class CpuState implements DeviceState {
 
   @Override
   public long bytes() {
-    return bytes(layout);
+    return pages.bytes() + slots.bytes() + samplersBytes(layout);
+  }
+
+  @Override
+  public long allocatedBytes() {
+    return pages.bytesTaken() + slots.bytesTaken() + samplersBytes(layout);
   }
 
   @Override

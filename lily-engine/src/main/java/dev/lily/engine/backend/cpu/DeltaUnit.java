@@ -40,6 +40,12 @@ final class DeltaUnit {
     outputs = Compute.scratch((long) BLOCK_ROWS * layout.numValueHeads() * layout.valueDim());
   }
 
+  /** fp32 elements of a thread's scratch. */
+  static long elements(StateLayout layout) {
+    return (layout.convKernel() - 1 + 2L * BLOCK_ROWS) * maxChannels(layout)
+        + (long) BLOCK_ROWS * layout.numValueHeads() * layout.valueDim();
+  }
+
   private static int maxChannels(StateLayout layout) {
     return 2 * layout.keyDim() + layout.numValueHeads() * layout.valueDim();
   }

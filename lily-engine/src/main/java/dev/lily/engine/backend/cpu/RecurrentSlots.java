@@ -41,6 +41,11 @@ final class RecurrentSlots {
     blocks.take(slot);
   }
 
+  /** Bytes of all slots. */
+  long bytes() {
+    return blocks.bytes();
+  }
+
   /** Bytes that slots have taken so far. */
   long bytesTaken() {
     return blocks.bytesTaken();

@@ -1,6 +1,7 @@
 package dev.lily.engine.backend.cpu;
 
 import dev.lily.engine.backend.RowPlan;
+import dev.lily.engine.backend.StateLayout;
 import dev.lily.engine.backend.cpu.kernel.WorkerPool;
 import dev.lily.engine.sampling.Sampler;
 import dev.lily.engine.sampling.SamplerState;
@@ -28,17 +29,21 @@ final class SampleStep implements WorkerPool.Task {
     this.compute = compute;
     this.slots = slots;
     this.vocabularySize = vocabularySize;
-    samplers = new Sampler[Math.min(compute.pool().numWorkers(), Math.max(1, slots.length))];
+    samplers = new Sampler[numSamplers(slots.length, compute.pool().numWorkers())];
     for (int i = 0; i < samplers.length; i++) {
       samplers[i] = new Sampler(vocabularySize);
     }
     firstLogit = new int[maxSequences + 1];
   }
 
-  /** Scratch of a thread, in elements of four bytes. */
-  static long elementsPerWorker(int vocabularySize) {
+  private static int numSamplers(int slots, int workers) {
+    return Math.min(workers, Math.max(1, slots));
+  }
+
+  /** Scratch of all threads, in elements of four bytes. */
+  static long elements(StateLayout layout, int workers) {
     // Adjusted logits; then ids, logits and 64-bit weights of the candidates.
-    return 5L * vocabularySize;
+    return numSamplers(layout.numSamplingSlots(), workers) * 5L * layout.vocabularySize();
   }
 
   /**

@@ -155,9 +155,9 @@ public final class Qwen35Moe implements LanguageModel {
 
   /** Bytes of activations and kernel scratch that {@link #open} would allocate. */
   public static long scratchBytes(
-      Qwen35Config config, int vocabulary, PassLimits limits, Backend backend) {
+      Qwen35Config config, int vocabulary, StateLayout layout, PassLimits limits, Backend backend) {
     return Workspace.bytes(config, vocabulary, limits, backend)
-        + backend.workspaceBytes(shape(config), limits);
+        + backend.workspaceBytes(layout, shape(config), limits);
   }
 
   @Override

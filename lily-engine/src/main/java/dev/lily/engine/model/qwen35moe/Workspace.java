@@ -3,6 +3,7 @@ package dev.lily.engine.model.qwen35moe;
 import dev.lily.engine.backend.Backend;
 import dev.lily.engine.backend.PassLimits;
 import dev.lily.engine.backend.Tensor;
+import dev.lily.engine.backend.TensorUse;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
@@ -43,7 +44,7 @@ record Workspace(
    */
   static Workspace allocate(
       Qwen35Config config, int vocabulary, PassLimits limits, Backend backend) {
-    return of(config, vocabulary, limits, backend::tensor);
+    return of(config, vocabulary, limits, (_, rows, columns) -> backend.tensor(rows, columns));
   }
 
   /** Bytes that {@link #allocate} would take. */
@@ -53,8 +54,8 @@ record Workspace(
         config,
         vocabulary,
         limits,
-        (rows, columns) -> {
-          bytes.addAndGet(backend.tensorBytes(rows, columns));
+        (use, rows, columns) -> {
+          bytes.addAndGet(backend.tensorBytes(use, rows, columns));
           return new Unallocated(rows, columns);
         });
     return bytes.get();
@@ -64,7 +65,7 @@ record Workspace(
 
   @FunctionalInterface
   private interface Allocator {
-    Tensor tensor(int rows, int columns);
+    Tensor tensor(TensorUse use, int rows, int columns);
   }
 
   private static Workspace of(
@@ -74,23 +75,23 @@ record Workspace(
     int hidden = config.hiddenSize();
     int heads = config.linearNumValueHeads();
     return new Workspace(
-        allocator.tensor(r, hidden),
-        allocator.tensor(r, hidden),
-        allocator.tensor(r, hidden),
-        allocator.tensor(r, 2 * config.attentionDim()),
-        allocator.tensor(r, config.keyValueDim()),
-        allocator.tensor(r, config.keyValueDim()),
-        allocator.tensor(r, config.attentionDim()),
-        allocator.tensor(r, config.attentionDim()),
-        allocator.tensor(r, config.attentionDim()),
-        allocator.tensor(r, config.convDim()),
-        allocator.tensor(r, config.valueDim()),
-        allocator.tensor(r, heads),
-        allocator.tensor(r, heads),
-        allocator.tensor(r, config.valueDim()),
-        allocator.tensor(r, config.numExperts()),
-        allocator.tensor(l, hidden),
-        allocator.tensor(l, hidden),
-        allocator.tensor(l, vocabulary));
+        allocator.tensor(TensorUse.RESIDUAL, r, hidden),
+        allocator.tensor(TensorUse.HIDDEN, r, hidden),
+        allocator.tensor(TensorUse.HIDDEN, r, hidden),
+        allocator.tensor(TensorUse.HIDDEN, r, 2 * config.attentionDim()),
+        allocator.tensor(TensorUse.HIDDEN, r, config.keyValueDim()),
+        allocator.tensor(TensorUse.HIDDEN, r, config.keyValueDim()),
+        allocator.tensor(TensorUse.HIDDEN, r, config.attentionDim()),
+        allocator.tensor(TensorUse.GATE, r, config.attentionDim()),
+        allocator.tensor(TensorUse.HIDDEN, r, config.attentionDim()),
+        allocator.tensor(TensorUse.HIDDEN, r, config.convDim()),
+        allocator.tensor(TensorUse.HIDDEN, r, config.valueDim()),
+        allocator.tensor(TensorUse.HIDDEN, r, heads),
+        allocator.tensor(TensorUse.HIDDEN, r, heads),
+        allocator.tensor(TensorUse.HIDDEN, r, config.valueDim()),
+        allocator.tensor(TensorUse.LOGITS, r, config.numExperts()),
+        allocator.tensor(TensorUse.RESIDUAL, l, hidden),
+        allocator.tensor(TensorUse.HIDDEN, l, hidden),
+        allocator.tensor(TensorUse.LOGITS, l, vocabulary));
   }
 }

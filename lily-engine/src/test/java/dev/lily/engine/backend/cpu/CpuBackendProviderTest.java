@@ -2,7 +2,6 @@ package dev.lily.engine.backend.cpu;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
-import static org.assertj.core.api.Assertions.withinPercentage;
 
 import dev.lily.engine.backend.Availability;
 import dev.lily.engine.backend.Backend;
@@ -21,6 +20,7 @@ import dev.lily.engine.backend.PassLimits;
 import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.backend.StateLayout;
 import dev.lily.engine.backend.Tensor;
+import dev.lily.engine.backend.TensorUse;
 import dev.lily.engine.backend.cpu.kernel.KeyValuePages;
 import dev.lily.engine.sampling.SamplingOptions;
 import dev.lily.engine.sampling.SamplingParameters;
@@ -73,8 +73,8 @@ class CpuBackendProviderTest {
       try (DeviceState state = backend.openState(layout(5), SHAPE, LIMITS)) {
         assertThat(state.bytes()).isEqualTo(backend.stateBytes(layout(5)));
       }
-      assertThat(backend.workspaceBytes(SHAPE, LIMITS)).isPositive();
-      assertThat(backend.tensorBytes(3, 5)).isEqualTo(60);
+      assertThat(backend.workspaceBytes(layout(5), SHAPE, LIMITS)).isPositive();
+      assertThat(backend.tensorBytes(TensorUse.HIDDEN, 3, 5)).isEqualTo(60);
     }
   }
 
@@ -87,8 +87,9 @@ class CpuBackendProviderTest {
     try (Backend backend = new CpuBackendProvider().open(new BackendOptions(1, "scalar"));
         CpuState state = (CpuState) backend.openState(one, SHAPE, LIMITS)) {
       assertThat(backend.stateBytes(two) - backend.stateBytes(one)).isEqualTo(bytes);
+      long before = state.allocatedBytes();
       state.pages().prepare(0);
-      assertThat(state.bytesTaken()).isEqualTo(bytes);
+      assertThat(state.allocatedBytes() - before).isEqualTo(bytes);
     }
   }
 
@@ -97,18 +98,20 @@ class CpuBackendProviderTest {
     StateLayout layout = layout(100);
     try (Backend backend = new CpuBackendProvider().open(new BackendOptions(1, "scalar"));
         CpuState state = (CpuState) backend.openState(layout, SHAPE, LIMITS)) {
-      assertThat(state.bytesTaken()).isZero();
+      long atFirst = state.allocatedBytes();
       state.clearSlot(1);
       state.clearSlot(1);
-      assertThat(state.bytesTaken()).isEqualTo(layout.slotElements() * Float.BYTES);
+      assertThat(state.allocatedBytes() - atFirst).isEqualTo(layout.slotElements() * Float.BYTES);
       state.copySlot(1, 0);
       for (int page = 0; page < layout.numPages(); page++) {
         state.pages().prepare(page);
       }
-      assertThat(state.bytesTaken())
-          .isCloseTo(backend.stateBytes(layout), withinPercentage(2))
+      assertThat(state.allocatedBytes() - atFirst)
           .isEqualTo(
               2 * layout.slotElements() * Float.BYTES + 100L * KeyValuePages.pageBytes(layout));
+      assertThat(state.allocatedBytes())
+          .isEqualTo(state.bytes())
+          .isEqualTo(backend.stateBytes(layout));
     }
   }
 

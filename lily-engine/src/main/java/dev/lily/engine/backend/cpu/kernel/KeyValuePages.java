@@ -80,6 +80,11 @@ public abstract sealed class KeyValuePages permits Fp32Pages, Bf16Pages, Int8Pag
     blocks.take(page);
   }
 
+  /** Bytes of all pages. */
+  public long bytes() {
+    return blocks.bytes();
+  }
+
   /** Bytes that pages have taken so far. */
   public final long bytesTaken() {
     return blocks.bytesTaken();

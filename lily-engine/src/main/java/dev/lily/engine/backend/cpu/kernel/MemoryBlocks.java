@@ -75,6 +75,11 @@ public final class MemoryBlocks {
     MemorySegment.copy(blocks[from], 0, take(to), 0, blockBytes);
   }
 
+  /** Bytes of all blocks once they are taken. */
+  public long bytes() {
+    return blocks.length * blockBytes;
+  }
+
   /** Bytes taken so far. */
   public long bytesTaken() {
     return numTaken * blockBytes;
