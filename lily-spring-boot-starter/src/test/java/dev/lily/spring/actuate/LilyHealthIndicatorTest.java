@@ -51,7 +51,7 @@ class LilyHealthIndicatorTest {
         3,
         64,
         new EngineStats.Cache(0, 0, 0, 0, 0, 0),
-        EngineStats.Disk.NONE,
+        new EngineStats.Disk(0, 0, 0, 0, 0, 0, "The disk is full"),
         lastFailure,
         alive);
   }
@@ -78,6 +78,7 @@ class LilyHealthIndicatorTest {
         .containsEntry("running", 1)
         .containsEntry("kvPagesUsed", 3)
         .containsEntry("kvPages", 64)
+        .containsEntry("diskCache", "The disk is full")
         .containsEntry("lastFailure", "The device failed once");
   }
 
