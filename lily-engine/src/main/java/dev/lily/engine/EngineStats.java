@@ -78,10 +78,7 @@ public record EngineStats(
       long writes,
       long dropped,
       long failures,
-      String problem) {
-    /** What stands for a disk that is not used. */
-    public static final Disk NONE = new Disk(0, 0, 0, 0, 0, 0, "");
-  }
+      String problem) {}
 
   /**
    * Speculation.

@@ -227,9 +227,9 @@ public final class LilyEngine implements AutoCloseable {
   /**
    * Refuses new requests, fails waiting ones with {@link
    * dev.lily.engine.generation.EngineClosedException}, lets running ones finish for at most {@code
-   * grace}, fails what is left in the same way, then frees the model. Returns when all of it is
-   * done. Idempotent; a second call may shorten the grace of the first. An interrupt ends the
-   * grace.
+   * grace}, fails what is left in the same way, writes what the prefix cache has not written to
+   * disk for at most ten seconds, then frees the model. Returns when all of it is done. Idempotent;
+   * a second call may shorten the grace of the first. An interrupt ends the grace.
    *
    * @throws IllegalStateException if called by a listener
    */

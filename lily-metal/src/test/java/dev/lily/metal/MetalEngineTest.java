@@ -178,6 +178,7 @@ class MetalEngineTest {
       read = engine.generate(raw(prompt));
       assertThat(read.usage().cachedTokens()).isZero();
       prompt.addAll(ids(read));
+      prompt.addAll(List.of(300, 301));
     }
     try (LilyEngine engine = LilyEngine.open(onDisk);
         LilyEngine cold = LilyEngine.open(options().backend("metal").cacheBytes(0L).build())) {

@@ -95,23 +95,7 @@ public record StateLayout(
    * layouts that differ in nothing but how many there are.
    */
   public String format() {
-    return new StateLayout(
-            numAttentionLayers,
-            numKeyValueHeads,
-            headDim,
-            keyValueType,
-            pageTokens,
-            0,
-            numDeltaLayers,
-            convKernel,
-            convDim,
-            numValueHeads,
-            keyDim,
-            valueDim,
-            0,
-            0,
-            vocabularySize)
-        .toString();
+    return toString().replaceAll("num(Pages|Slots|SamplingSlots)=[0-9]+(, )?", "");
   }
 
   /** Values (keys and values together) that one page holds over all attention layers. */

@@ -84,7 +84,8 @@ public final class CheckpointIdentity {
       long last = Math.max(0, size - SAMPLE_BYTES);
       for (int i = 0; i < SAMPLES; i++) {
         sample.clear();
-        channel.read(sample, last / (SAMPLES - 1) * i);
+        long at = last / (SAMPLES - 1) * i;
+        while (sample.hasRemaining() && channel.read(sample, at + sample.position()) > 0) {}
         digest.update(sample.flip());
       }
     }

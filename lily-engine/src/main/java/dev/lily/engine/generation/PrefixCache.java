@@ -145,7 +145,7 @@ final class PrefixCache {
     return disk == null ? null : disk.deepest(prompt, depth(prompt));
   }
 
-  /** Whether an entry is being read from disk, or waits for another one to be read. */
+  /** Whether an entry is the one that is being read from disk. */
   boolean isLoading(DiskEntry entry) {
     return disk != null && disk.isLoading(entry);
   }

@@ -1,12 +1,13 @@
 package dev.lily.engine.generation;
 
+import dev.lily.engine.chat.Conversation;
+import dev.lily.engine.chat.Message;
 import dev.lily.engine.generation.disk.DiskWorker;
 import dev.lily.engine.generation.disk.FileStore;
 import java.io.IOException;
 import java.nio.channels.SeekableByteChannel;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.Arrays;
 import java.util.concurrent.CountDownLatch;
 
 /**
@@ -56,9 +57,7 @@ final class KilledWriter {
     for (int seed = 1; seed <= 3; seed++) {
       int[] prompt = DiskTierTest.prompt(seed);
       GenerationRequest request =
-          GenerationRequest.builder(new RawPrompt.Tokens(Arrays.stream(prompt).boxed().toList()))
-              .maxTokens(4)
-              .build();
+          GenerationRequest.builder(Conversation.of(new Message.User("x"))).maxTokens(4).build();
       scheduler
           .submit(request, new EncodedPrompt(prompt, false), ManualScheduler.GREEDY, new Recorder())
           .await();

@@ -54,7 +54,7 @@ class LilyHealthIndicatorTest {
         3,
         64,
         CACHE,
-        EngineStats.Disk.NONE,
+        new EngineStats.Disk(0, 0, 0, 0, 0, 0, "The disk is full"),
         new EngineStats.Speculation(0, 0),
         MEMORY,
         lastFailure,
@@ -86,6 +86,7 @@ class LilyHealthIndicatorTest {
         .containsEntry("kvPages", 64)
         .containsEntry("memoryInUse", MEMORY)
         .containsEntry("cache", CACHE)
+        .containsEntry("diskCache", "The disk is full")
         .containsEntry("lastFailure", "The device failed once");
   }
 

@@ -172,7 +172,11 @@ public final class CacheDirectory implements AutoCloseable {
 
   private record Header(Path file, EntryHeader header, int[] tokens, FileTime lastUsed) {}
 
-  private @Nullable Header header(Path file, List<String> deleted) throws IOException {
+  private @Nullable Header header(Path file, List<String> deleted) {
+    if (!Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS)) { // opening one may wait for ever
+      delete(file, "it is no regular file", deleted);
+      return null;
+    }
     try (EntryReader reader = EntryReader.open(files, file, key, shape)) {
       EntryHeader header = reader.header();
       EntryHeader.require(file(header.id()).equals(file), "it has another entry's name");
@@ -183,13 +187,17 @@ public final class CacheDirectory implements AutoCloseable {
     }
   }
 
-  private void delete(Path file, String reason, List<String> deleted) throws IOException {
-    files.delete(file);
-    deleted.add("%s: %s".formatted(name(file), reason));
+  private void delete(Path file, String reason, List<String> deleted) {
+    try {
+      files.delete(file);
+      deleted.add("%s: %s".formatted(name(file), reason));
+    } catch (IOException e) {
+      deleted.add("%s: %s, and it cannot be deleted (%s)".formatted(name(file), reason, e));
+    }
   }
 
   /** Finds the parents, which are shorter, before their children. */
-  private void link(List<Header> headers, Contents contents) throws IOException {
+  private void link(List<Header> headers, Contents contents) {
     headers.sort(Comparator.comparingInt(found -> found.header.position()));
     Map<String, Found> known = new HashMap<>();
     for (Header found : headers) {
@@ -275,7 +283,10 @@ public final class CacheDirectory implements AutoCloseable {
     ThreadLocalRandom.current().nextBytes(random);
     String id = HexFormat.of().formatHex(random);
     int firstPage = parent == null ? 0 : parent.position() / shape.pageTokens();
-    DiskEntry before = firstPage == 0 ? null : parent;
+    DiskEntry before = parent;
+    while (before != null && before.firstPage() == firstPage) {
+      before = before.parent(); // it has no page that this one lacks
+    }
     EntryHeader header =
         new EntryHeader(
             key,

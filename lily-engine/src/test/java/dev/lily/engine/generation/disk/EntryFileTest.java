@@ -305,6 +305,35 @@ class EntryFileTest {
   }
 
   @Test
+  void aDirectoryNamedAsAFileCostsNothingElse() throws IOException {
+    try (CacheDirectory directory = open(KEY)) {
+      write(directory, TOKENS, null);
+      Path named = Files.createDirectory(directory.path().resolve("c".repeat(32) + ".entry"));
+      Files.createFile(named.resolve("of somebody else"));
+      Contents contents = directory.scan();
+      assertThat(contents.entries()).hasSize(1);
+      assertThat(contents.deleted()).singleElement().asString().contains("cannot be deleted");
+      assertThat(named).isNotEmptyDirectory();
+    }
+  }
+
+  @Test
+  void anEntryThatHasNoPageOfItsOwnIsNotNeededByTheNext() throws IOException {
+    try (CacheDirectory directory = open(KEY)) {
+      DiskEntry first = write(directory, IntStream.range(1000, 1009).toArray(), null);
+      DiskEntry second = write(directory, TOKENS, first);
+      int[] longer = IntStream.range(1000, 1011).toArray();
+      DiskEntry third = write(directory, longer, second);
+      assertThat(second.needs(first)).isTrue();
+      assertThat(third.needs(second)).isFalse();
+      assertThat(third.needs(first)).isTrue();
+      directory.delete(second);
+      assertThat(reads(directory, third, longer)).isTrue();
+      assertThat(directory.scan().deleted()).isEmpty();
+    }
+  }
+
+  @Test
   void aLinkInPlaceOfTheDirectoryIsNotFollowed() throws IOException {
     Path elsewhere = Files.createDirectory(base.resolve("elsewhere"));
     Files.createSymbolicLink(base.resolve("lily-prefixes"), elsewhere);
