@@ -8,8 +8,10 @@ package dev.lily.engine.generation;
  * away. Where drafts are seldom right it so runs dry, and fills for another try only after many
  * tokens.
  *
- * <p>Whatever the drafts are, all of them together so cost no more than the grant and {@link
- * #ALLOWANCE} of the time.
+ * <p>What an unproven draft may lose has to be there before. One behind a draft that was right may
+ * be as long as it likes while anything is there: a further row costs less in a long draft, which
+ * short ones could not show. So whatever the drafts are, all of them together cost no more than the
+ * grant, {@link #ALLOWANCE} of the time and one draft.
  */
 final class DraftGate {
   /** The share of its time that a session may lose by wrong drafts. */
@@ -32,10 +34,14 @@ final class DraftGate {
    *
    * @param rowCost tokens that a further row of a pass costs
    * @param replayed rows that are computed again if the drafts are wrong, beside them
+   * @param isProven whether the last drafts were right
    */
-  int affordable(double rowCost, int replayed) {
+  int affordable(double rowCost, int replayed, boolean isProven) {
     if (credit <= 0) {
       return 0;
+    }
+    if (isProven) {
+      return SpeculationOptions.MAX_DRAFT_TOKENS;
     }
     return (int) Math.clamp(credit / rowCost - replayed, 0, SpeculationOptions.MAX_DRAFT_TOKENS);
   }

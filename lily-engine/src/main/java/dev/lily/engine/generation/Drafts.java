@@ -101,7 +101,11 @@ final class Drafts {
 
   private int allowed(int mostTokens) {
     int room = Math.min(Math.min(length, most - numReplayed), mostTokens - 1);
-    return room < 1 ? 0 : Math.min(room, speculation.affordable(gate, numReplayed + 1));
+    if (room < 1) {
+      return 0;
+    }
+    boolean isProven = length > FIRST_LENGTH;
+    return Math.min(room, speculation.affordable(gate, numReplayed + 1, isProven));
   }
 
   private int numRows() {

@@ -86,13 +86,19 @@ final class Speculation {
     }
   }
 
-  /** How many tokens a session may draft, by its own account and by that of all. */
-  int affordable(DraftGate session, int replayed) {
+  /**
+   * How many tokens a session may draft, by its own account and by that of all.
+   *
+   * @param replayed rows that are computed again if the drafts are wrong, beside them
+   * @param isProven whether its last drafts were right
+   */
+  int affordable(DraftGate session, int replayed, boolean isProven) {
     if (!times.isKnown(sessions)) {
       return 0;
     }
     double cost = times.rowCost(sessions);
-    return Math.min(session.affordable(cost, replayed), gate.affordable(cost, replayed));
+    return Math.min(
+        session.affordable(cost, replayed, isProven), gate.affordable(cost, replayed, isProven));
   }
 
   /** A session has had a pass and so many tokens of it. */

@@ -13,11 +13,21 @@ class DraftGateTest {
   @Test
   void affordsWhatCanBeLostNowAndInTheReplay() {
     DraftGate gate = new DraftGate(3, 10);
-    assertThat(gate.affordable(1.5, 1)).as("one wrong row and one again").isEqualTo(1);
-    assertThat(gate.affordable(1, 1)).isEqualTo(2);
-    assertThat(gate.affordable(1, 3)).isZero();
-    assertThat(gate.affordable(0.25, 1)).isEqualTo(11);
-    assertThat(gate.affordable(0, 1)).isEqualTo(SpeculationOptions.MAX_DRAFT_TOKENS);
+    assertThat(gate.affordable(1.5, 1, false)).as("one wrong row and one again").isEqualTo(1);
+    assertThat(gate.affordable(1, 1, false)).isEqualTo(2);
+    assertThat(gate.affordable(1, 3, false)).isZero();
+    assertThat(gate.affordable(0.25, 1, false)).isEqualTo(11);
+    assertThat(gate.affordable(0, 1, false)).isEqualTo(SpeculationOptions.MAX_DRAFT_TOKENS);
+  }
+
+  @Test
+  void letsALongDraftFollowOneThatWasRightWhileThereIsCredit() {
+    DraftGate gate = new DraftGate(3, 10);
+    assertThat(gate.affordable(1, 1, true)).isEqualTo(SpeculationOptions.MAX_DRAFT_TOKENS);
+    gate.pay(2.9);
+    assertThat(gate.affordable(1, 1, true)).isEqualTo(SpeculationOptions.MAX_DRAFT_TOKENS);
+    gate.passed(8, 1, 1);
+    assertThat(gate.affordable(1, 1, true)).isZero();
   }
 
   @Test
@@ -49,7 +59,7 @@ class DraftGateTest {
     gate.passed(1, 1, 1); // their replay
     assertThat(gate.credit()).isEqualTo(0.04, within(1e-9));
     int tokens = 0;
-    while (gate.affordable(1, 1) == 0) {
+    while (gate.affordable(1, 1, false) == 0) {
       gate.passed(0, 1, 0);
       tokens++;
     }
@@ -65,7 +75,7 @@ class DraftGateTest {
     double lost = 0;
     int replayed = 0;
     for (int token = 0; token < plain; token++) {
-      int drafted = Math.min(8, gate.affordable(rowCost, 1 + replayed));
+      int drafted = Math.min(8, gate.affordable(rowCost, 1 + replayed, false));
       int further = replayed + drafted;
       gate.passed(further, 1, rowCost);
       lost += further * rowCost;
