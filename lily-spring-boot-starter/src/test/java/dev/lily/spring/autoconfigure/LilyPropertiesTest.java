@@ -68,6 +68,7 @@ class LilyPropertiesTest {
                 "lily.shutdown-grace=0s",
                 "lily.cpu.threads=4",
                 "lily.cpu.kernels=scalar",
+                "lily.cpu.weights=mapped",
                 "lily.metal.gpu-time=250ms",
                 "lily.metal.tensor-operations=never",
                 "lily.chat.temperature=0.3",
@@ -86,7 +87,8 @@ class LilyPropertiesTest {
                 .snapshotInterval(512)
                 .pinSystemPrompt(true)
                 .stallTimeout(Duration.ofSeconds(5))
-                .backendOptions(new BackendOptions(4, "scalar", Duration.ofMillis(250), "never"))
+                .backendOptions(
+                    new BackendOptions(4, "scalar", "mapped", Duration.ofMillis(250), "never"))
                 .defaults(SamplingOptions.builder().temperature(0.3).seed(11L).build())
                 .build());
   }
@@ -145,6 +147,7 @@ class LilyPropertiesTest {
     "lily.backend, ' ', it must be auto or a back end's name",
     "lily.cpu.threads, -1, it must be at least 0",
     "lily.cpu.kernels, fast, 'it must be one of auto, vector, scalar'",
+    "lily.cpu.weights, here, 'it must be one of auto, mapped, packed'",
     "lily.metal.gpu-time, 0s, it must be positive",
     "lily.metal.tensor-operations, yes, 'it must be one of auto, always, never'",
     "lily.chat.temperature, -0.1, 'temperature is -0.1; it must be at least 0.0 and at most 100.0'",
