@@ -168,7 +168,7 @@ public final class PackedMatrix extends CpuMatrix {
   }
 
   private static int word(long low, long high) {
-    return (int) (low & 0xffff | high << 16);
+    return (int) ((low & 0xffff) | (high << 16));
   }
 
   @Override
