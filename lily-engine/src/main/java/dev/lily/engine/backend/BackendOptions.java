@@ -40,4 +40,9 @@ public record BackendOptions(
   public BackendOptions(int threads, String kernels) {
     this(threads, kernels, DEFAULT_GPU_TIME, "auto");
   }
+
+  /** With other settings of the CPU back end. */
+  public BackendOptions withCpu(int threads, String kernels, String weights) {
+    return new BackendOptions(threads, kernels, weights, gpuTime, tensorOperations);
+  }
 }

@@ -2,11 +2,13 @@ package dev.lily.engine.backend.cpu;
 
 import dev.lily.engine.backend.BackendException;
 import dev.lily.engine.backend.cpu.kernel.AffineMatrix;
+import dev.lily.engine.backend.cpu.kernel.BlockPacker;
 import dev.lily.engine.backend.cpu.kernel.CpuMatrix;
 import dev.lily.engine.backend.cpu.kernel.PackedMatrix;
 import dev.lily.engine.backend.cpu.kernel.WorkerPool;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -24,13 +26,14 @@ final class WeightPacker implements AutoCloseable {
 
   private final WorkerPool pool;
   private final Arena arena = Arena.ofShared();
-  private final Copy copy = new Copy();
+  private final Copy copy;
   private long bytes;
   private long start;
   private long lastReport;
 
   WeightPacker(WorkerPool pool) {
     this.pool = pool;
+    copy = new Copy(pool.numWorkers());
   }
 
   /** Bytes of all copies. */
@@ -106,6 +109,12 @@ final class WeightPacker implements AutoCloseable {
   private static final class Copy implements WorkerPool.Task {
     private @Nullable AffineMatrix source;
     private @Nullable PackedMatrix target;
+    private final BlockPacker[] packers;
+
+    Copy(int workers) {
+      packers = new BlockPacker[workers];
+      Arrays.setAll(packers, i -> new BlockPacker());
+    }
 
     @Override
     public void run(int part, int worker) {
@@ -113,7 +122,7 @@ final class WeightPacker implements AutoCloseable {
       PackedMatrix to = Objects.requireNonNull(target);
       int end = Math.min(to.numBlocks(), (part + 1) * BLOCKS_PER_PART);
       for (int block = part * BLOCKS_PER_PART; block < end; block++) {
-        to.pack(from, block);
+        packers[worker].pack(from, to, block);
       }
     }
   }

@@ -2,8 +2,6 @@ package dev.lily.engine.backend.cpu.kernel;
 
 import dev.lily.engine.backend.BackendException;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
-import java.nio.ByteOrder;
 
 /**
  * 4-bit codes of an affine matrix in blocks of {@value #BLOCK_ROWS} rows, so that lanes can be
@@ -36,10 +34,6 @@ public final class PackedMatrix extends CpuMatrix {
   public static final int MAX_GROUP_SIZE = 128;
 
   private static final int HALF_ROWS = BLOCK_ROWS / 2;
-  private static final ValueLayout.OfInt INT =
-      ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
-  private static final ValueLayout.OfLong LONG =
-      ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
   private final MemorySegment values;
   private final int groupSize;
@@ -48,7 +42,8 @@ public final class PackedMatrix extends CpuMatrix {
    * A matrix of a shape in memory.
    *
    * @param shape a matrix of the same shape that {@link #suits}
-   * @param values {@link #bytes} of that shape, filled by {@link #pack} or by an earlier process
+   * @param values {@link #bytes} of that shape, filled by {@link BlockPacker} or by an earlier
+   *     process
    */
   public PackedMatrix(AffineMatrix shape, MemorySegment values) {
     super(shape);
@@ -120,55 +115,6 @@ public final class PackedMatrix extends CpuMatrix {
   public long blockOffset(int matrix, int block) {
     long blocks = (long) matrix * numBlocks(rows()) + block;
     return blocks * groupsPerRow() * groupBytes();
-  }
-
-  /**
-   * Fills one block.
-   *
-   * @param source the matrix it was made for
-   * @param block of the stack, below {@link #numBlocks()}
-   */
-  public void pack(AffineMatrix source, int block) {
-    int blocks = numBlocks(rows());
-    int matrix = block / blocks;
-    int first = block % blocks * BLOCK_ROWS;
-    int count = Math.min(BLOCK_ROWS, rows() - first);
-    long at = blockOffset(matrix, block % blocks);
-    long code = source.codeOffset(matrix, first);
-    long rowBytes = columns() / 2;
-    long group = source.groupOffset(matrix, first);
-    long groupRowBytes = (long) groupsPerRow() * Short.BYTES;
-    for (int g = 0; g < groupsPerRow(); g++, at += groupBytes()) {
-      for (int r = 0; r < count; r++) {
-        long from = group + r * groupRowBytes + (long) g * Short.BYTES;
-        long to = at + (long) r * Short.BYTES;
-        values.set(SHORT, to, source.scales().get(SHORT, from));
-        values.set(SHORT, to + SCALE_BYTES, source.biases().get(SHORT, from));
-      }
-      long from = code + (long) g * groupSize / 2;
-      long words = at + 2 * SCALE_BYTES;
-      for (int i = 0; i < HALF_ROWS; i++) {
-        packRow(source.codes(), from + i * rowBytes, i, count, words);
-      }
-    }
-  }
-
-  /** Words {@code i} of a group. */
-  private void packRow(MemorySegment codes, long low, int i, int count, long words) {
-    long high = low + HALF_ROWS * (long) (columns() / 2);
-    long to = words + (long) i * Integer.BYTES;
-    for (int b = 0; b < groupSize / 2; b += Long.BYTES, to += 4 * STEP_BYTES) {
-      long lows = i < count ? codes.get(LONG, low + b) : 0;
-      long highs = i + HALF_ROWS < count ? codes.get(LONG, high + b) : 0;
-      values.set(INT, to, word(lows, highs));
-      values.set(INT, to + STEP_BYTES, word(lows >>> 16, highs >>> 16));
-      values.set(INT, to + 2 * STEP_BYTES, word(lows >>> 32, highs >>> 32));
-      values.set(INT, to + 3 * STEP_BYTES, word(lows >>> 48, highs >>> 48));
-    }
-  }
-
-  private static int word(long low, long high) {
-    return (int) ((low & 0xffff) | (high << 16));
   }
 
   @Override

@@ -27,7 +27,7 @@ final class PackedMatmul {
   private static final int ROWS = PackedMatrix.BLOCK_ROWS;
   private static final float[] COLUMN_FACTORS = {1, 1f / 16, 1f / 256, 1};
 
-  /** Rows of activations from which converting the codes once pays. */
+  /** Rows from which eight, some computed for nothing, cost less than four and the rest apart. */
   private static final int PANEL_FROM = 7;
 
   /** Rows of activations that share a panel: their sums and a group of them fit the first cache. */
@@ -87,11 +87,12 @@ final class PackedMatmul {
       int outputs = Math.min(ROWS, to - o);
       for (int r = 0; r < count; ) {
         int rows = Math.min(count - r, PANEL_ROWS);
-        if (rows < PANEL_FROM) {
-          rows = rows >= 4 ? 4 : Math.min(rows, 2);
+        if (rows < MICRO_ROWS) {
+          rows = Math.min(rows, 2);
           Arrays.fill(tile, 0, rows * ROWS, 0);
           few(matrix, block, input, first + r, rows, tile);
         } else {
+          rows = rows < PANEL_FROM ? MICRO_ROWS : rows;
           Arrays.fill(tile, 0, ceil(rows) * ROWS, 0);
           panel(matrix, block, input, first + r, rows, tile);
         }
@@ -127,13 +128,7 @@ final class PackedMatmul {
     }
     int x1 = input.offset(row + 1);
     for (int lane = 0; lane < HALF; lane += LANES) {
-      if (rows == 2) {
-        FewRowsKernels.two(w, block, groups, size, lane, x, x0, x1, sums, 0);
-      } else {
-        int x2 = input.offset(row + 2);
-        int x3 = input.offset(row + 3);
-        FewRowsKernels.four(w, block, groups, size, lane, x, x0, x1, x2, x3, sums, 0);
-      }
+      TwoRowsKernels.narrow(w, block, groups, size, lane, x, x0, x1, sums, 0);
     }
   }
 

@@ -8,6 +8,7 @@ import com.sun.management.ThreadMXBean;
 import dev.lily.engine.backend.MatrixSource;
 import dev.lily.engine.backend.cpu.KernelPaths;
 import dev.lily.engine.backend.cpu.kernel.AffineMatrix;
+import dev.lily.engine.backend.cpu.kernel.BlockPacker;
 import dev.lily.engine.backend.cpu.kernel.CpuMatrix;
 import dev.lily.engine.backend.cpu.kernel.MatmulKernels;
 import dev.lily.engine.backend.cpu.kernel.PackedMatrix;
@@ -68,8 +69,9 @@ class PackedMatmulTest {
                       scales,
                       biases));
       packed = new PackedMatrix(source, Arena.ofAuto().allocate(PackedMatrix.bytes(source), 64));
+      BlockPacker packer = new BlockPacker();
       for (int block = 0; block < packed.numBlocks(); block++) {
-        packed.pack(source, block);
+        packer.pack(source, packed, block);
       }
       int stride = MatmulKernels.arrangedSize(columns);
       x = new float[MOST_ROWS * stride];
