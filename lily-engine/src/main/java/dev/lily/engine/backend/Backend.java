@@ -35,12 +35,17 @@ public interface Backend extends AutoCloseable {
     return "use a machine with more memory";
   }
 
-  /** Loads a matrix or a stack; keeps the mapping where it can. */
+  /** Loads a matrix or a stack: keeps the mapping, or copies it into the layout of its kernels. */
   Matrix matrix(MatrixSource source);
 
   /** What keys and values can be kept as; a state of another type cannot be planned or opened. */
   default Set<KeyValueType> keyValueTypes() {
     return EnumSet.of(KeyValueType.BF16);
+  }
+
+  /** Loads a matrix that only {@link ComputePass#embed} reads. */
+  default Matrix embedding(MatrixSource source) {
+    return matrix(source);
   }
 
   /** A constant of one row, converted to the device's type. */
@@ -50,7 +55,8 @@ public interface Backend extends AutoCloseable {
   Tensor tensor(int rows, int columns);
 
   /**
-   * Bytes that the weights of a checkpoint take, for the memory plan.
+   * Bytes that the weights of a checkpoint take, for the memory plan; called before they are
+   * loaded.
    *
    * @param tensorBytes of the tensors that become matrices
    * @param fileBytes of the files that hold them, with whatever else is in there

@@ -7,6 +7,7 @@ import dev.lily.engine.ModelLoader;
 import dev.lily.engine.backend.BackendException;
 import dev.lily.engine.backend.BackendOptions;
 import dev.lily.engine.backend.KeyValueType;
+import dev.lily.engine.checkpoint.Checkpoint;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
@@ -35,7 +36,8 @@ public final class LilyBench {
       """
       Usage: LilyBench --model DIRECTORY [--backend auto] [--kernels auto|vector|scalar] [--threads 0]
                        [--kv-cache bf16|int8|fp32] [--contexts 128,512,2048] [--chunk 256]
-                       [--decode-steps 64] [--rounds 1] [--json FILE]""";
+                       [--decode-steps 64] [--rounds 1] [--weights auto|mapped|packed]
+                       [--ceilings false|true] [--json FILE]""";
 
   /** What to measure. */
   record Settings(
@@ -47,6 +49,7 @@ public final class LilyBench {
       int chunk,
       int decodeSteps,
       int rounds,
+      boolean ceilings,
       @Nullable Path json) {}
 
   /**
@@ -107,10 +110,43 @@ public final class LilyBench {
         }
       }
     }
+    if (settings.ceilings) {
+      reportCeilings(settings, rows, out);
+    }
     if (settings.json != null) {
       Files.writeString(settings.json, json(settings, info, rows).toPrettyString());
     }
     return rows;
+  }
+
+  /** Decode of the shortest context as a share of what the memory gives. */
+  private static void reportCeilings(Settings settings, List<Row> rows, PrintStream out) {
+    long bytes;
+    try (Checkpoint checkpoint = Checkpoint.open(settings.model)) {
+      bytes = WeightTraffic.bytesPerToken(checkpoint);
+    }
+    int asked = settings.backendOptions.threads();
+    int threads = asked > 0 ? asked : Runtime.getRuntime().availableProcessors();
+    MachineBench.Ceiling ceiling = MachineBench.measure(threads);
+    int shortest = rows.stream().mapToInt(Row::context).min().orElseThrow();
+    double best =
+        rows.stream()
+            .filter(row -> row.context == shortest)
+            .mapToDouble(Row::decodeTokensPerSecond)
+            .max()
+            .orElseThrow();
+    double gigabytes = best * bytes / 1e9;
+    out.printf(
+        Locale.ROOT,
+        "weights %.1f MB a token: %.1f GB/s at the best decode, %.0f %% of the %.1f GB/s that %d threads read (best %.1f; %.0f GFLOP/s, best %.0f)%n",
+        bytes / 1e6,
+        gigabytes,
+        100 * gigabytes / ceiling.readGigabytes(),
+        ceiling.readGigabytes(),
+        threads,
+        ceiling.bestReadGigabytes(),
+        ceiling.gigaflops(),
+        ceiling.bestGigaflops());
   }
 
   private static ObjectNode json(Settings settings, ModelInfo info, List<Row> rows) {
@@ -139,6 +175,8 @@ public final class LilyBench {
     @Nullable Path json = null;
     String backend = "auto";
     String kernels = "auto";
+    String weights = "auto";
+    boolean ceilings = false;
     int threads = 0;
     KeyValueType kvCache = KeyValueType.BF16;
     List<Integer> contexts = List.of(128, 512, 2048);
@@ -156,6 +194,8 @@ public final class LilyBench {
         case "--json" -> json = Path.of(value);
         case "--backend" -> backend = value;
         case "--kernels" -> kernels = value;
+        case "--weights" -> weights = value;
+        case "--ceilings" -> ceilings = Boolean.parseBoolean(value);
         case "--threads" -> threads = number(name, value, 0);
         case "--kv-cache" -> kvCache = keyValueType(name, value);
         case "--contexts" ->
@@ -172,12 +212,13 @@ public final class LilyBench {
     return new Settings(
         model,
         backend,
-        new BackendOptions(threads, kernels),
+        BackendOptions.DEFAULT.withCpu(threads, kernels, weights),
         kvCache,
         contexts,
         chunk,
         decodeSteps,
         rounds,
+        ceilings,
         json);
   }
 

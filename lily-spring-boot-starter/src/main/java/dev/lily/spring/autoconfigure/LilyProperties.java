@@ -98,8 +98,14 @@ public record LilyProperties(
    * @param threads Compute threads of the CPU back end. 0 takes as many as the machine has cores.
    * @param kernels Kernel family of the CPU back end: auto, vector (fails without the incubator
    *     module jdk.incubator.vector) or scalar.
+   * @param weights Where the CPU back end keeps 4-bit weights: mapped (as they are in the
+   *     checkpoint), packed (a copy in memory, in the layout of the fast kernels) or auto (packed,
+   *     if at most three quarters of the memory go into it).
    */
-  public record Cpu(@DefaultValue("0") int threads, @DefaultValue("auto") String kernels) {}
+  public record Cpu(
+      @DefaultValue("0") int threads,
+      @DefaultValue("auto") String kernels,
+      @DefaultValue("auto") String weights) {}
 
   /**
    * The Metal back end.

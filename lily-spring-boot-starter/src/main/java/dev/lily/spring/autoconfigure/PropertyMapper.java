@@ -24,6 +24,7 @@ import org.springframework.util.unit.DataSize;
 final class PropertyMapper {
 
   private static final List<String> KERNELS = List.of("auto", "vector", "scalar");
+  private static final List<String> WEIGHTS = List.of("auto", "mapped", "packed");
   private static final List<String> TENSOR_OPERATIONS = List.of("auto", "always", "never");
 
   private static final List<String> KV_CACHES =
@@ -150,6 +151,7 @@ final class PropertyMapper {
     return new BackendOptions(
         atLeast("lily.cpu.threads", cpu.threads(), 0),
         oneOf("lily.cpu.kernels", cpu.kernels(), KERNELS),
+        oneOf("lily.cpu.weights", cpu.weights(), WEIGHTS),
         positive("lily.metal.gpu-time", metal.gpuTime()),
         oneOf("lily.metal.tensor-operations", metal.tensorOperations(), TENSOR_OPERATIONS));
   }

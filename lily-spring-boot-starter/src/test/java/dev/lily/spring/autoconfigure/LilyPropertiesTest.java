@@ -76,6 +76,7 @@ class LilyPropertiesTest {
                 "lily.shutdown-grace=0s",
                 "lily.cpu.threads=4",
                 "lily.cpu.kernels=scalar",
+                "lily.cpu.weights=mapped",
                 "lily.metal.gpu-time=250ms",
                 "lily.metal.tensor-operations=never",
                 "lily.chat.temperature=0.3",
@@ -99,7 +100,8 @@ class LilyPropertiesTest {
                 .cacheDiskBytes(3L << 30)
                 .speculation(new SpeculationOptions(SpeculationOptions.Mode.PROMPT_LOOKUP, 5))
                 .stallTimeout(Duration.ofSeconds(5))
-                .backendOptions(new BackendOptions(4, "scalar", Duration.ofMillis(250), "never"))
+                .backendOptions(
+                    new BackendOptions(4, "scalar", "mapped", Duration.ofMillis(250), "never"))
                 .defaults(SamplingOptions.builder().temperature(0.3).seed(11L).build())
                 .build());
   }
@@ -163,6 +165,7 @@ class LilyPropertiesTest {
     "lily.kv-cache, int4, 'it must be one of bf16, int8, fp32'",
     "lily.cpu.threads, -1, it must be at least 0",
     "lily.cpu.kernels, fast, 'it must be one of auto, vector, scalar'",
+    "lily.cpu.weights, here, 'it must be one of auto, mapped, packed'",
     "lily.metal.gpu-time, 0s, it must be positive",
     "lily.metal.tensor-operations, yes, 'it must be one of auto, always, never'",
     "lily.chat.temperature, -0.1, 'temperature is -0.1; it must be at least 0.0 and at most 100.0'",

@@ -14,6 +14,7 @@ import dev.lily.engine.backend.RowPlan;
 import dev.lily.engine.backend.StateLayout;
 import dev.lily.engine.backend.Tensor;
 import dev.lily.engine.backend.TensorUse;
+import dev.lily.engine.backend.cpu.kernel.AffineMatrix;
 import dev.lily.engine.backend.cpu.kernel.CpuKernels;
 import dev.lily.engine.backend.cpu.kernel.CpuMatrix;
 import dev.lily.engine.backend.cpu.kernel.CpuTensor;
@@ -25,8 +26,9 @@ import java.util.List;
 import java.util.Set;
 
 /**
- * The processor as a device. Weights stay in the checkpoint's mapping, activations are fp32 arrays
- * on the heap, pages and recurrent slots lie in native memory.
+ * The processor as a device. 4-bit weights are packed into native memory if the kernels want them
+ * so and there is room, others stay in the checkpoint's mapping. Activations are fp32 arrays on the
+ * heap; pages and recurrent slots lie in native memory.
  */
 final class CpuBackend implements Backend {
   private final CpuKernels kernels;
@@ -34,16 +36,28 @@ final class CpuBackend implements Backend {
   private final DeviceInfo device;
   private final boolean isPoisoned;
   private final List<CpuState> states = new ArrayList<>();
+  private final WeightPlacement placement;
+  private final WeightPacker packer;
+  private boolean packs;
+  private long expectedBytes;
   private int widestMatrix;
 
   /**
    * @param isPoisoned for tests: whether pages and slots start as NaN
    */
-  CpuBackend(CpuKernels kernels, int threads, DeviceInfo device, boolean isPoisoned) {
+  CpuBackend(
+      CpuKernels kernels,
+      int threads,
+      WeightPlacement placement,
+      DeviceInfo device,
+      boolean isPoisoned) {
     this.kernels = kernels;
     this.device = device;
     this.isPoisoned = isPoisoned;
+    this.placement = placement;
+    packs = placement.packs(0, device.memoryBudgetBytes());
     pool = new WorkerPool(threads);
+    packer = new WeightPacker(pool);
   }
 
   @Override
@@ -53,7 +67,10 @@ final class CpuBackend implements Backend {
 
   @Override
   public DeviceInfo device() {
-    return device;
+    return packer.bytes() == 0
+        ? device
+        : new DeviceInfo(
+            device.name(), device.detail() + ", packed weights", device.memoryBudgetBytes());
   }
 
   @Override
@@ -69,12 +86,29 @@ final class CpuBackend implements Backend {
   @Override
   public Matrix matrix(MatrixSource source) {
     widestMatrix = Math.max(widestMatrix, source.columns());
+    CpuMatrix matrix = CpuMatrix.of(source);
+    return packs && matrix instanceof AffineMatrix affine
+        ? packer.pack(affine, expectedBytes)
+        : matrix;
+  }
+
+  @Override
+  public Matrix embedding(MatrixSource source) {
+    // Few rows of it are ever read.
+    widestMatrix = Math.max(widestMatrix, source.columns());
     return CpuMatrix.of(source);
   }
 
   @Override
   public Set<KeyValueType> keyValueTypes() {
     return EnumSet.allOf(KeyValueType.class);
+  }
+
+  @Override
+  public long weightBytes(long tensorBytes, long fileBytes) {
+    expectedBytes = tensorBytes;
+    packs = placement.packs(tensorBytes, device.memoryBudgetBytes());
+    return tensorBytes;
   }
 
   @Override
@@ -129,6 +163,7 @@ final class CpuBackend implements Backend {
 
   @Override
   public DeviceState openState(StateLayout layout, ModelShape shape, PassLimits limits) {
+    packer.finish();
     try {
       Compute compute = new Compute(kernels, pool, maxColumns(shape), limits.maxRows());
       CpuState state = new CpuState(compute, layout, shape, limits, isPoisoned);
@@ -158,5 +193,6 @@ final class CpuBackend implements Backend {
   public void close() {
     states.forEach(CpuState::close);
     pool.close();
+    packer.close();
   }
 }

@@ -44,9 +44,14 @@ public final class CpuBackendProvider implements BackendProvider {
     int threads =
         options.threads() > 0 ? options.threads() : Runtime.getRuntime().availableProcessors();
     CpuKernels kernels = KernelChoice.ofThisJvm().kernels(options.kernels());
+    WeightPlacement placement = WeightPlacement.of(options.weights(), kernels);
     String detail = "%s, %d thread%s".formatted(kernels.detail(), threads, threads == 1 ? "" : "s");
     return new CpuBackend(
-        kernels, threads, new DeviceInfo(name(), detail, memoryBudgetBytes()), isPoisoned);
+        kernels,
+        threads,
+        placement,
+        new DeviceInfo(name(), detail, memoryBudgetBytes()),
+        isPoisoned);
   }
 
   /**

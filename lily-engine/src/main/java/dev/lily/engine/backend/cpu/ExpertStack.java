@@ -3,6 +3,7 @@ package dev.lily.engine.backend.cpu;
 import dev.lily.engine.backend.Matrix;
 import dev.lily.engine.backend.cpu.kernel.CpuMatrix;
 import dev.lily.engine.backend.cpu.kernel.MatmulKernels;
+import dev.lily.engine.backend.cpu.kernel.PackedMatrix;
 import dev.lily.engine.backend.cpu.kernel.RowView;
 import java.util.Arrays;
 
@@ -14,6 +15,7 @@ final class ExpertStack {
   private final Compute compute;
   private final int width;
   private final int hiddenSize;
+  private final int arrangedStride;
   private final float[] gated;
   private final float[] raised;
   private final float[] arranged;
@@ -36,9 +38,10 @@ final class ExpertStack {
     this.compute = compute;
     this.width = width;
     this.hiddenSize = hiddenSize;
+    arrangedStride = MatmulKernels.arrangedSize(width);
     gated = Compute.scratch((long) maxPlaces * width);
     raised = Compute.scratch((long) maxPlaces * width);
-    arranged = Compute.scratch((long) maxPlaces * width);
+    arranged = Compute.scratch((long) maxPlaces * arrangedStride);
     contributions = Compute.scratch((long) maxPlaces * hiddenSize);
     places = new int[maxPlaces];
     Arrays.setAll(places, i -> i);
@@ -46,7 +49,7 @@ final class ExpertStack {
 
   /** Elements of the buffers of one place. */
   static long elementsPerPlace(int width, int hiddenSize) {
-    return 3L * width + hiddenSize;
+    return 2L * width + MatmulKernels.arrangedSize(width) + hiddenSize;
   }
 
   /**
@@ -69,16 +72,27 @@ final class ExpertStack {
     projections.showInput(this.up, upInput, inputRow);
     gateOutput.set(gated, width, places);
     upOutput.set(raised, width, places);
-    downInput.set(arrangesDown() ? arranged : gated, width, places);
+    if (arrangesDown()) {
+      downInput.set(arranged, arrangedStride, places);
+    } else {
+      downInput.set(gated, width, places);
+    }
     downOutput.set(contributions, hiddenSize, contribution);
   }
 
   private boolean arrangesDown() {
-    return compute.kernels().matmul().arranges(down);
+    return compute.kernels().matmul().arrangement(down) != MatmulKernels.AS_IT_IS;
   }
 
   int width() {
     return width;
+  }
+
+  /**
+   * Outputs of {@link #expand} that may be computed apart from others: what is arranged at once.
+   */
+  int expandUnit() {
+    return down instanceof PackedMatrix packed ? packed.groupSize() : PackedMatrix.BLOCK_ROWS;
   }
 
   /** {@code silu(gate · n) · (up · n)} for a range of an expert's intermediate elements. */
@@ -90,7 +104,7 @@ final class ExpertStack {
       int offset = place * width + from;
       compute.kernels().elementwise().swiglu(gated, raised, offset, to - from);
       if (arrangesDown()) {
-        matmul.arrange(gated, place * width, width, from, to, arranged, place * width);
+        matmul.arrange(down, gated, place * width, from, to, arranged, place * arrangedStride);
       }
     }
   }

@@ -6,6 +6,7 @@ import dev.lily.engine.backend.ModelShape;
 import dev.lily.engine.backend.cpu.kernel.CpuMatrix;
 import dev.lily.engine.backend.cpu.kernel.CpuTensor;
 import dev.lily.engine.backend.cpu.kernel.ElementwiseKernels;
+import dev.lily.engine.backend.cpu.kernel.PackedMatrix;
 import dev.lily.engine.backend.cpu.kernel.WorkerPool;
 
 /**
@@ -14,8 +15,6 @@ import dev.lily.engine.backend.cpu.kernel.WorkerPool;
  * are summed in the order chosen.
  */
 final class ExpertsStep {
-  // Columns of an activation that may be arranged apart from the others.
-  private static final int OUTPUT_UNIT = 32;
   private static final int ROWS_PER_PART = 8;
 
   private final Compute compute;
@@ -101,6 +100,12 @@ final class ExpertsStep {
       endPart = new int[numExperts + 1];
     }
 
+    /** A whole number of units of either stack. */
+    private int expandUnit() {
+      int unit = routed.expandUnit();
+      return shared.expandUnit() % unit == 0 ? shared.expandUnit() : unit * shared.expandUnit();
+    }
+
     private int outputs(ExpertStack stack) {
       return expanding ? stack.width() : hiddenSize;
     }
@@ -109,8 +114,9 @@ final class ExpertsStep {
       int groups = router.numActive() + 1;
       int rowsPerGroup = Compute.ceilDiv(rows * (numExpertsPerToken + 1), groups);
       outputsPerPart =
-          Compute.outputsPerPart(
-              expanding ? 2 * hiddenSize : routed.width(), rowsPerGroup, OUTPUT_UNIT);
+          expanding
+              ? Compute.outputsPerPart(2 * hiddenSize, rowsPerGroup, expandUnit())
+              : Compute.outputsPerPart(routed.width(), rowsPerGroup, PackedMatrix.BLOCK_ROWS);
       int routedParts = Compute.ceilDiv(outputs(routed), outputsPerPart);
       for (int g = 0; g < groups - 1; g++) {
         endPart[g] = (g + 1) * routedParts;

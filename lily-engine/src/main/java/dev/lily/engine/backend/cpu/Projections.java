@@ -2,13 +2,14 @@ package dev.lily.engine.backend.cpu;
 
 import dev.lily.engine.backend.BackendException;
 import dev.lily.engine.backend.cpu.kernel.CpuMatrix;
+import dev.lily.engine.backend.cpu.kernel.PackedMatrix;
 import dev.lily.engine.backend.cpu.kernel.RowView;
 import dev.lily.engine.backend.cpu.kernel.WorkerPool;
 import java.util.Arrays;
 
 /** Matrices over one input: {@link #input}, then {@link #add} for each, then {@link #run}. */
 final class Projections implements WorkerPool.Task {
-  private static final int OUTPUT_UNIT = 16;
+  private static final int OUTPUT_UNIT = PackedMatrix.BLOCK_ROWS;
 
   private final Compute compute;
   private final RowArrangement arrangement;

@@ -68,7 +68,8 @@ record Qwen35Weights(
   private record Loader(Qwen35Config config, WeightReader reader, Backend backend) {
     Qwen35Weights load() {
       int hidden = config.hiddenSize();
-      Matrix embedding = matrix("embed_tokens", config.vocabSize(), hidden);
+      Matrix embedding =
+          backend.embedding(reader.matrix("embed_tokens", config.vocabSize(), hidden));
       List<Layer> layers = new ArrayList<>();
       for (int i = 0; i < config.numHiddenLayers(); i++) {
         layers.add(layer("layers." + i, config.isFullAttention().get(i)));

@@ -8,7 +8,7 @@ import java.lang.foreign.ValueLayout;
 /** Unsigned 4-bit or 8-bit codes with a bf16 scale and bias for each group of columns. */
 public final class AffineMatrix extends CpuMatrix {
   /** Groups are whole multiples of this many columns, so that no vector spans two of them. */
-  private static final int GROUP_UNIT = 32;
+  static final int GROUP_UNIT = 32;
 
   private final MemorySegment codes;
   private final MemorySegment scales;

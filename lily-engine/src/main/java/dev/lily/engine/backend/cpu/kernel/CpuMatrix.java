@@ -8,8 +8,9 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 
-/** A matrix or a stack of them, left where the checkpoint's mapping has it. */
-public abstract sealed class CpuMatrix implements Matrix permits AffineMatrix, DenseMatrix {
+/** A matrix or a stack of them. */
+public abstract sealed class CpuMatrix implements Matrix
+    permits AffineMatrix, DenseMatrix, PackedMatrix {
   static final ValueLayout.OfFloat FLOAT =
       ValueLayout.JAVA_FLOAT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
   static final ValueLayout.OfShort SHORT =
@@ -29,8 +30,15 @@ public abstract sealed class CpuMatrix implements Matrix permits AffineMatrix, D
     columns = source.columns();
   }
 
+  /** Of the shape of another one. */
+  CpuMatrix(CpuMatrix shape) {
+    numMatrices = shape.numMatrices;
+    rows = shape.rows;
+    columns = shape.columns;
+  }
+
   /**
-   * Takes over a source.
+   * Takes over a source, left where the checkpoint's mapping has it.
    *
    * @throws BackendException if no kernel can compute with it
    */

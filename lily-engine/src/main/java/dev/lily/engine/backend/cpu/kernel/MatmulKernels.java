@@ -9,28 +9,47 @@ public interface MatmulKernels {
   /** Elements of the tile buffer that {@link #multiply} needs for matrices of so many columns. */
   int tileSize(int columns);
 
-  /**
-   * Whether {@link #multiply} expects rows in the order that {@link #arrange} makes, for this
-   * matrix, rather than as they are.
-   */
-  boolean arranges(CpuMatrix matrix);
+  /** The {@link #arrangement} of rows that are read as they are. */
+  int AS_IT_IS = 0;
+
+  /** Whether 4-bit matrices are to be made {@link PackedMatrix}. */
+  boolean packs();
 
   /**
-   * Puts columns {@code from ≤ c < to} of a row into the order that packed codes are unpacked in.
+   * The order of columns that {@link #multiply} expects of rows for this matrix, made by {@link
+   * #arrange}; matrices of equal numbers and as many columns take the same rows.
+   */
+  int arrangement(CpuMatrix matrix);
+
+  /** Elements of an arranged row of so many columns, at most. */
+  static int arrangedSize(int columns) {
+    return columns + columns / AffineMatrix.GROUP_UNIT;
+  }
+
+  /**
+   * Arranges columns {@code from ≤ c < to} of a row.
    *
+   * @param matrix the matrix it is for
    * @param offset where the row starts
-   * @param columns of the whole row
-   * @param from a multiple of 32, as is {@code to}
+   * @param from a multiple of 32 and of a packed matrix's group size, as is {@code to}
+   * @param target receives at most {@link #arrangedSize} elements
    * @param targetOffset where the arranged row starts
    */
   void arrange(
-      float[] row, int offset, int columns, int from, int to, float[] target, int targetOffset);
+      CpuMatrix matrix,
+      float[] row,
+      int offset,
+      int from,
+      int to,
+      float[] target,
+      int targetOffset);
 
   /**
    * {@code output[i][o] = matrix[o] · input[i]} for outputs {@code from ≤ o < to} and rows {@code
    * first ≤ i < first + count} of the views.
    *
    * @param index which matrix of a stack
+   * @param from a multiple of 32
    * @param tile scratch of {@link #tileSize} elements that belongs to the calling thread
    */
   void multiply(

@@ -70,6 +70,10 @@ public final class WorkerPool implements AutoCloseable {
     if (parts < 0 || parts >= MAX_PARTS) {
       throw new IllegalArgumentException(parts + " parts; at most " + (MAX_PARTS - 1));
     }
+    if (parts == 1) {
+      runAlone(task);
+      return;
+    }
     this.task = task;
     failure = null;
     done.set(0);
@@ -84,10 +88,23 @@ public final class WorkerPool implements AutoCloseable {
     Throwable thrown = failure;
     if (thrown != null) {
       failure = null;
-      throw thrown instanceof BackendException known
-          ? known
-          : new BackendException("A CPU kernel failed: " + thrown, thrown);
+      throw failed(thrown);
     }
+  }
+
+  /** A single part is done sooner than another thread notices it. */
+  private static void runAlone(Task task) {
+    try {
+      task.run(0, 0);
+    } catch (Throwable t) {
+      throw failed(t);
+    }
+  }
+
+  private static BackendException failed(Throwable thrown) {
+    return thrown instanceof BackendException known
+        ? known
+        : new BackendException("A CPU kernel failed: " + thrown, thrown);
   }
 
   private void awaitOthers(int parts) {

@@ -12,13 +12,24 @@ final class ScalarMatmul implements MatmulKernels {
   }
 
   @Override
-  public boolean arranges(CpuMatrix matrix) {
+  public boolean packs() {
     return false;
   }
 
   @Override
+  public int arrangement(CpuMatrix matrix) {
+    return AS_IT_IS;
+  }
+
+  @Override
   public void arrange(
-      float[] row, int offset, int columns, int from, int to, float[] target, int targetOffset) {
+      CpuMatrix matrix,
+      float[] row,
+      int offset,
+      int from,
+      int to,
+      float[] target,
+      int targetOffset) {
     System.arraycopy(row, offset + from, target, targetOffset + from, to - from);
   }
 

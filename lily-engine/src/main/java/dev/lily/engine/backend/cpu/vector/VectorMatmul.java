@@ -6,14 +6,16 @@ import dev.lily.engine.backend.cpu.kernel.AffineMatrix;
 import dev.lily.engine.backend.cpu.kernel.CpuMatrix;
 import dev.lily.engine.backend.cpu.kernel.DenseMatrix;
 import dev.lily.engine.backend.cpu.kernel.MatmulKernels;
+import dev.lily.engine.backend.cpu.kernel.PackedMatrix;
 import dev.lily.engine.backend.cpu.kernel.RowView;
 import java.util.Arrays;
 
 /**
- * Products with lanes over columns. Every (row, output) has one sum per lane, or for 4-bit codes
- * two, one over even and one over odd columns; lanes are added up at the end in a fixed order. A
- * single row works on packed codes directly; several share a tile of unpacked weights. Both add the
- * same products in the same order.
+ * Products with lanes over columns, for matrices that are not packed: {@link PackedMatmul} has the
+ * others. Every (row, output) has one sum per lane, or for 4-bit codes two, one over even and one
+ * over odd columns; lanes are added up at the end in a fixed order. A single row works on packed
+ * codes directly; several share a tile of unpacked weights. Both add the same products in the same
+ * order.
  */
 final class VectorMatmul implements MatmulKernels {
   /** Outputs that are unpacked together: their tile stays in the second-level cache. */
@@ -28,12 +30,19 @@ final class VectorMatmul implements MatmulKernels {
   /** Sums of four rows fit 32 vector registers, those of two fit 16. */
   private static final int MICRO_ROWS = LANES == 8 ? 2 : 4;
 
+  private static final int EVEN_ODD = 1;
+
   private static final int ROW_SUMS = TILE_OUTPUTS * LANES;
   private static final int CHAIN_SUMS = PANEL_ROWS * ROW_SUMS;
 
   @Override
   public int tileSize(int columns) {
-    return sumsAt(columns) + 2 * CHAIN_SUMS;
+    return Math.max(PackedMatmul.TILE_SIZE, sumsAt(columns) + 2 * CHAIN_SUMS);
+  }
+
+  @Override
+  public boolean packs() {
+    return true;
   }
 
   // A tile buffer holds weights, then scales and biases (or the last columns of a dense row), then
@@ -47,15 +56,30 @@ final class VectorMatmul implements MatmulKernels {
   }
 
   @Override
-  public boolean arranges(CpuMatrix matrix) {
-    return matrix instanceof AffineMatrix affine && affine.bits() == 4;
+  public int arrangement(CpuMatrix matrix) {
+    return switch (matrix) {
+      case PackedMatrix packed -> packed.groupSize();
+      case AffineMatrix affine when affine.bits() == 4 -> EVEN_ODD;
+      case AffineMatrix affine -> AS_IT_IS;
+      case DenseMatrix dense -> AS_IT_IS;
+    };
   }
 
   @Override
   public void arrange(
-      float[] row, int offset, int columns, int from, int to, float[] target, int targetOffset) {
+      CpuMatrix matrix,
+      float[] row,
+      int offset,
+      int from,
+      int to,
+      float[] target,
+      int targetOffset) {
+    if (matrix instanceof PackedMatrix packed) {
+      PackedMatmul.arrange(packed, row, offset, from, to, target, targetOffset);
+      return;
+    }
     int even = targetOffset + from / 2;
-    int odd = even + columns / 2;
+    int odd = even + matrix.columns() / 2;
     for (int c = from; c < to; c += 2) {
       target[even++] = row[offset + c];
       target[odd++] = row[offset + c + 1];
@@ -73,6 +97,10 @@ final class VectorMatmul implements MatmulKernels {
       int first,
       int count,
       float[] tile) {
+    if (matrix instanceof PackedMatrix packed) {
+      PackedMatmul.multiply(packed, index, from, to, input, output, first, count, tile);
+      return;
+    }
     for (int o = from; o < to; o += TILE_OUTPUTS) {
       int outputs = Math.min(TILE_OUTPUTS, to - o);
       if (count == 1 && matrix instanceof AffineMatrix affine && isPacked(affine)) {
@@ -156,6 +184,7 @@ final class VectorMatmul implements MatmulKernels {
           TileUnpacker.dense(dense, dense.offset(index, row), tile, at);
           dense.readTail(index, row, columns / LANES * LANES, tile, groups + o * LANES);
         }
+        case PackedMatrix packed -> throw new IllegalArgumentException("has kernels of its own");
       }
     }
   }
@@ -171,7 +200,7 @@ final class VectorMatmul implements MatmulKernels {
       float[] tile) {
     int columns = matrix.columns();
     int sums = sumsAt(columns);
-    int chains = arranges(matrix) ? 2 : 1;
+    int chains = arrangement(matrix) == EVEN_ODD ? 2 : 1;
     int steps = columns / LANES / chains;
     for (int chain = 0; chain < chains; chain++) {
       int chainSums = sums + chain * CHAIN_SUMS;
