@@ -3,8 +3,8 @@ package dev.lily.engine;
 /**
  * Bytes the engine takes, made before anything is allocated.
  *
- * @param weightBytes mapped weights as the device counts them (file-backed; the system may drop and
- *     reread them)
+ * @param weightBytes weights as the device counts them: once, be they mapped (the system may drop
+ *     and reread them) or a copy in the layout of its kernels (the mapping is then not read again)
  * @param kvCacheBytes the page pool
  * @param kvBytesPerToken of one sequence
  * @param stateBytes recurrent and sampling slots

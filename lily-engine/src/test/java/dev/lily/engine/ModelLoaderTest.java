@@ -81,7 +81,7 @@ class ModelLoaderTest {
       assertThat(loaded.plan().kvBytesPerToken()).isEqualTo(bytesPerToken);
       assertThat(loaded.plan().kvCacheBytes()).isEqualTo(8L * 8192 * bytesPerToken);
       assertThat(StartupSummary.of(loaded.info(), loaded.plan()))
-          .contains("(" + type.word() + ", " + StartupSummary.bytes(bytesPerToken) + " a token)");
+          .contains("  " + type.word() + ", " + StartupSummary.bytes(bytesPerToken) + " a token");
     }
   }
 

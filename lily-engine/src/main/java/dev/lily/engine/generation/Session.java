@@ -234,8 +234,12 @@ final class Session {
         && (samplesSubmitted == generated || mayRunAhead());
   }
 
-  /** Whether its next row may be submitted before the token before it is read. */
-  boolean mayRunAhead() {
+  /** Whether a row of it may have to wait until the token before it has been read. */
+  boolean mayWaitForItsToken() {
+    return guide != null || drafts != null;
+  }
+
+  private boolean mayRunAhead() {
     return guide == null && (drafts == null || drafts.mayRunAhead());
   }
 

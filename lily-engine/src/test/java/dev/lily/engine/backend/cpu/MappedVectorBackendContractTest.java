@@ -2,6 +2,7 @@ package dev.lily.engine.backend.cpu;
 
 import dev.lily.engine.backend.Backend;
 import dev.lily.engine.backend.BackendOptions;
+import dev.lily.engine.backend.KeyValueType;
 import dev.lily.engine.backend.contract.BackendContract;
 import java.time.Duration;
 import org.junit.jupiter.api.condition.EnabledIf;
@@ -15,5 +16,10 @@ class MappedVectorBackendContractTest extends BackendContract {
   protected Backend open() {
     return CpuBackendProvider.open(
         new BackendOptions(2, "vector", "mapped", Duration.ofMillis(100), "never"), true);
+  }
+
+  @Override
+  protected KeyValueType keyValueType() {
+    return KeyValueType.FP32;
   }
 }
