@@ -66,7 +66,7 @@ install_jlama() {
   </dependencies>
 </project>
 POM
-  mvn -q -B -f "$peers/jlama/pom.xml" dependency:build-classpath -Dmdep.outputFile="$peers/jlama/classpath"
+  mvn -q -B -f "$peers/jlama/pom.xml" dependency:build-classpath -Dmdep.outputFile="$peers/jlama/classpath" >&2
   jlama_path=$peers/jlama:$(cat "$peers/jlama/classpath")
   java=$(tool JavaHome)/bin/java
   "${java}c" -nowarn -cp "$jlama_path" -d "$peers/jlama" "$here/JlamaBench.java"

@@ -190,7 +190,8 @@ final class Batcher {
     for (int i = running.size() - 1; i >= 0; i--) {
       Session session = running.get(i);
       if (session.isWriting()) {
-        passesPerToken = Math.max(passesPerToken, session.mayWaitForItsToken() ? numPassesInFlight : 1);
+        passesPerToken =
+            Math.max(passesPerToken, session.mayWaitForItsToken() ? numPassesInFlight : 1);
       }
       if (session.wantsDecodeRow()) {
         try {

@@ -7,7 +7,6 @@ import dev.lily.engine.model.SequenceState;
 import dev.lily.engine.sampling.SamplingParameters;
 import dev.lily.engine.tokenizer.Tokenizer;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -38,8 +37,7 @@ final class Session {
 
   private final Ticket ticket;
   private final GenerationListener listener;
-  private final Tokenizer tokenizer;
-  private final AnswerPipeline pipeline;
+  private final AnswerReader answer;
   private final int[] prompt;
   private final SamplingParameters sampling;
   private final @Nullable AnswerGuide guide;
@@ -48,7 +46,6 @@ final class Session {
   private final @Nullable Duration timeout;
   private final RequestTimes times;
   private final boolean answerIsRepeated;
-  private final List<TokenLogprob> logprobs = new ArrayList<>();
 
   private Phase phase = Phase.WAITING;
   private @Nullable SequenceState state;
@@ -64,8 +61,6 @@ final class Session {
   private int passesInFlight;
 
   private int promptRead;
-  private int generated;
-  private int reasoning;
 
   /**
    * @param guide of a constrained answer
@@ -83,7 +78,6 @@ final class Session {
       long submittedNanos) {
     this.ticket = ticket;
     this.listener = listener;
-    this.tokenizer = tokenizer;
     this.prompt = prompt.tokens();
     this.sampling = sampling;
     this.guide = guide;
@@ -92,9 +86,18 @@ final class Session {
     minTokens = request.minTokens();
     timeout = request.timeout();
     answerIsRepeated = request.rawPrompt() != null || request.preserveThinking();
-    pipeline =
-        new AnswerPipeline(
-            tokenizer, request.conversation().tools(), prompt.thinking(), request.stopStrings());
+    answer =
+        new AnswerReader(
+            tokenizer,
+            new AnswerPipeline(
+                tokenizer,
+                request.conversation().tools(),
+                prompt.thinking(),
+                request.stopStrings()),
+            guide,
+            minTokens,
+            maxTokens,
+            sampling.topLogprobs() >= 0);
   }
 
   Ticket ticket() {
@@ -231,7 +234,7 @@ final class Session {
     return ready
         && promptRemaining() == 0
         && samplesSubmitted < maxTokens
-        && (samplesSubmitted == generated || mayRunAhead());
+        && (samplesSubmitted == answer.generated() || mayRunAhead());
   }
 
   /** Whether a row of it may have to wait until the token before it has been read. */
@@ -275,7 +278,7 @@ final class Session {
     int[] tokens = PREVIOUS;
     int count = 1;
     int samples = 1;
-    if (drafts != null && samplesSubmitted == generated) {
+    if (drafts != null && samplesSubmitted == answer.generated()) {
       count = drafts.draft(mostSamples());
       samples += drafts.numDrafted();
       tokens = count > 1 ? drafts.rows() : PREVIOUS;
@@ -389,7 +392,7 @@ final class Session {
     } while (read < count && end == null && !ticket.isCancelled() && drafts().isRight(read));
     if (drafts != null && drafts.passed(read)) {
       sequence().rollBack();
-      samplesSubmitted = generated;
+      samplesSubmitted = answer.generated();
       if (end == null) {
         rewindSampling(pass, index, count, read, device);
       }
@@ -412,74 +415,19 @@ final class Session {
 
   private @Nullable FinishReason readToken(
       PendingPass pass, int index, StopTokens stopTokens, long now) {
-    int token = pass.token(index);
-    if (token < 0 || token >= tokenizer.vocabularySize()) {
-      throw new IllegalStateException(
-          "The back end chose token %d; this model's ids are from 0 to %d"
-              .formatted(token, tokenizer.vocabularySize() - 1));
-    }
-    generated++;
+    int token = answer.token(pass, index);
     times.token(now);
     prefix().add(token);
     if (drafts != null) {
       drafts.add(token);
     }
-    if (pipeline.isReasoning()) {
-      reasoning++;
-    }
-    if (sampling.topLogprobs() >= 0) {
-      logprobs.add(logprob(pass, index, token));
-    }
-    FinishReason end = advanceAnswer(token, stopTokens);
+    FinishReason end = answer.read(token, pass, index, stopTokens);
     keepsAnswer = end == FinishReason.TOOL_CALLS || (end != null && answerIsRepeated);
-    List<TokenLogprob> reported = logprobs.isEmpty() ? List.of() : List.copyOf(logprobs);
-    logprobs.clear();
-    emitOutput(reported);
+    GenerationEvent.Output output = answer.takeOutput();
+    if (output != null) {
+      emit(output);
+    }
     return end;
-  }
-
-  private @Nullable FinishReason advanceAnswer(int token, StopTokens stopTokens) {
-    if (stopTokens.contains(token)) {
-      pipeline.finish(false);
-      return endOfTurn();
-    }
-    if (guide != null) {
-      guide.accept(token, pipeline);
-    }
-    pipeline.accept(token, generated > minTokens);
-    if (pipeline.stopped()) {
-      return endOfTurn();
-    }
-    if (guide != null && guide.isFinished()) {
-      pipeline.finish(false);
-      return endOfTurn();
-    }
-    if (generated < maxTokens) {
-      return null;
-    }
-    pipeline.finish(true);
-    return pipeline.stopped() ? endOfTurn() : FinishReason.LENGTH;
-  }
-
-  private FinishReason endOfTurn() {
-    return pipeline.toolCalls() > 0 ? FinishReason.TOOL_CALLS : FinishReason.STOP;
-  }
-
-  private void emitOutput(List<TokenLogprob> reported) {
-    var parts = pipeline.takeParts();
-    if (!parts.isEmpty() || !reported.isEmpty()) {
-      emit(new GenerationEvent.Output(parts, reported));
-    }
-  }
-
-  private TokenLogprob logprob(PendingPass pass, int index, int token) {
-    int alternatives = pass.numTopLogprobs(index);
-    List<TokenLogprob> top = new ArrayList<>(alternatives);
-    for (int rank = 0; rank < alternatives; rank++) {
-      int id = pass.topToken(index, rank);
-      top.add(new TokenLogprob(id, tokenizer.bytes(id), pass.topLogprob(index, rank), List.of()));
-    }
-    return new TokenLogprob(token, tokenizer.bytes(token), pass.logprob(index), List.copyOf(top));
   }
 
   // The end.
@@ -494,7 +442,7 @@ final class Session {
   }
 
   Usage usage() {
-    return new Usage(prompt.length, generated, reasoning, Math.max(0, cached));
+    return new Usage(prompt.length, answer.generated(), answer.reasoning(), Math.max(0, cached));
   }
 
   Timings timings(long now) {
@@ -518,6 +466,6 @@ final class Session {
   @Override
   public String toString() {
     return "%s (%s, %d of %d prompt tokens read, %d tokens generated)"
-        .formatted(ticket, phase.words, promptRead, prompt.length, generated);
+        .formatted(ticket, phase.words, promptRead, prompt.length, answer.generated());
   }
 }

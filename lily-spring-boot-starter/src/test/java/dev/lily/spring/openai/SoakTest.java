@@ -31,6 +31,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.builder.SpringApplicationBuilder;
@@ -62,6 +63,7 @@ class SoakTest {
   @EnableAutoConfiguration
   static class Application {}
 
+  @TempDir private Path cacheDirectory;
   private final SoakTally tally = new SoakTally();
   private ConfigurableApplicationContext application;
   private LilyEngine engine;
@@ -81,6 +83,9 @@ class SoakTest {
                 "--lily.max-sessions=" + SESSIONS,
                 "--lily.queue-limit=" + QUEUE,
                 "--lily.stall-timeout=10m",
+                "--lily.max-step-time=50ms",
+                "--lily.speculation.mode=prompt-lookup",
+                "--lily.cache.dir=" + cacheDirectory,
                 "--lily.openai.enabled=true",
                 "--lily.openai.request-timeout=10m",
                 "--lily.openai.max-request-size=64KB");
@@ -157,6 +162,9 @@ class SoakTest {
     assertThat(stats.failed()).isEqualTo(tally.count(Kind.DEADLINE));
     assertThat(stats.lastFailure()).isEmpty();
     assertThat(stats.cache().hits()).isPositive();
+    assertThat(stats.disk().writes()).isPositive();
+    assertThat(stats.disk().problem()).isEmpty();
+    assertThat(stats.speculation().drafted()).isPositive();
     assertThat(stats.cache().bytes()).isPositive().isLessThanOrEqualTo(stats.cache().maxBytes());
     assertThat(engine.memoryPlan().totalBytes())
         .isLessThanOrEqualTo(engine.memoryPlan().budgetBytes());

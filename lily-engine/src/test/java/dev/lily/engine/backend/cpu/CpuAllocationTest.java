@@ -13,11 +13,13 @@ import dev.lily.engine.sampling.SamplingParameters;
 import java.lang.management.ManagementFactory;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Passes allocate nothing once the compiler has seen them, on any thread. */
+@Tag("allocation")
 class CpuAllocationTest {
   private static final int ROUNDS = 400;
   private static final int PASSES = 50;
