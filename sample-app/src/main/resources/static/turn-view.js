@@ -48,7 +48,9 @@ export class TurnView {
     this.#endThought();
     if (!this.#answer) {
       const body = element("div", "answer");
-      this.#answer = this.#format ? new JsonAnswer(body, this.#format.label) : new MarkdownView(body);
+      this.#answer = this.#format
+        ? new JsonAnswer(body, this.#format.label, this.#onGrow)
+        : new MarkdownView(body);
       this.#add(body);
     }
     this.#answer.show(text);
@@ -89,6 +91,7 @@ export class TurnView {
   /** A completion has ended; after tool calls another one follows in the same turn. */
   roundEnded({ usage, finish, firstMillis, streamMillis }) {
     this.#endThought();
+    this.#answer?.flush?.();
     if (finish === "stop") {
       this.#answer?.complete?.();
     }
@@ -158,6 +161,7 @@ export class TurnView {
 
   #close() {
     this.#endThought();
+    this.#answer?.flush?.();
     this.#clearWaiting();
     for (const card of this.#steps.querySelectorAll(".tool.live")) {
       card.classList.remove("live");
@@ -194,19 +198,37 @@ export class TurnView {
   }
 }
 
-/** An answer that follows a schema. The engine vouches for it once it has ended by itself. */
+/**
+ * An answer that follows a schema. The engine vouches for it once it has ended by itself. It is drawn once a frame: all
+ * of it changes with every token, and tokens may come faster than that can be shown.
+ */
 class JsonAnswer {
   #code = element("code", "json");
   #mark = element("span", "mark");
+  #onGrow;
+  #text = "";
+  #frame = 0;
 
-  constructor(body, label) {
+  constructor(body, label, onGrow) {
+    this.#onGrow = onGrow;
     const box = codeBox([label, this.#mark], this.#code);
     box.classList.add("structured");
     body.append(box);
   }
 
   show(text) {
-    showJson(this.#code, text);
+    this.#text = text;
+    this.#frame ||= requestAnimationFrame(() => {
+      this.flush();
+      this.#onGrow();
+    });
+  }
+
+  /** Draws what has not been drawn yet. */
+  flush() {
+    cancelAnimationFrame(this.#frame);
+    this.#frame = 0;
+    showJson(this.#code, this.#text);
   }
 
   complete() {

@@ -51,7 +51,7 @@ class PrefixCacheTableTest {
                   .build());
       List<Message> chat = new ArrayList<>(List.of(new SystemMessage(SYSTEM)));
       String[] questions = {
-        "My name is Clara.", "What is my name?", "Reply with the word fox.", "What is my name?"
+        "My name is Clara.", "What is my name?", "What is 60 - 16?", "What is my name?"
       };
       for (int turn = 0; turn < questions.length; turn++) {
         chat.add(new UserMessage(questions[turn]));
