@@ -138,9 +138,10 @@ public final class LilyBench {
     double gigabytes = best * bytes / 1e9;
     out.printf(
         Locale.ROOT,
-        "weights %.1f MB a token: %.1f GB/s at the best decode, %.0f %% of the %.1f GB/s that %d threads read (best %.1f; %.0f GFLOP/s, best %.0f)%n",
+        "weights %.1f MB a token: %.1f GB/s at the best decode behind %d, %.0f %% of the %.1f GB/s that %d threads read (best %.1f; %.0f GFLOP/s, best %.0f)%n",
         bytes / 1e6,
         gigabytes,
+        shortest,
         100 * gigabytes / ceiling.readGigabytes(),
         ceiling.readGigabytes(),
         threads,
